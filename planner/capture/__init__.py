@@ -1,0 +1,1 @@
+"""CUDA Graph capture: which mode runs, at which captured size, and what launching costs."""

@@ -1,0 +1,251 @@
+"""Fusion and capture searched together: the cheapest kernels of a step in one capture mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from planner.capture.timeline import Issue, timeline
+from planner.capture.types import FixedCosts, Mode, Timeline
+from planner.cost.annotate import BlockCosts
+from planner.cost.engine import Engine
+from planner.cost.kernel import kernel_time, kernel_work
+from planner.cost.types import Device, KernelTime, KernelWork
+from planner.fusion import types as fusion
+from planner.fusion.explore import Space, explore
+from planner.fusion.groups import Group, Structure, limit_refusal
+from planner.fusion.match import NodeNames, named
+from planner.fusion.objective import Additive, Objective, TwoClock
+from planner.fusion.search import search
+from planner.graph.types import Block
+from planner.ops.types import Tiling
+from planner.spec.conditions import holds
+
+
+@dataclass(frozen=True, eq=False)
+class PricedGroup:
+    """A group with its work under a load."""
+
+    group: Group
+    work: KernelWork
+    refusal: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One launch of a solution."""
+
+    group: Group
+    work: KernelWork
+    time: KernelTime
+    launch_s: float
+    in_graph: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedRun:
+    """Equal neighbouring blocks that run the same kernels."""
+
+    block: Block
+    times: int
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The cheapest step in one mode."""
+
+    mode: Mode
+    runs: tuple[SolvedRun, ...]
+    timeline: Timeline
+
+    @property
+    def kernel_count(self) -> int:
+        """Device launches of the whole step, graph nodes included."""
+        return sum(
+            run.times * sum(kernel.group.launches for kernel in run.kernels) for run in self.runs
+        )
+
+    def flags(self) -> dict[str, object]:
+        """Flags that the chosen groups need turned."""
+        return dict(f for run in self.runs for kernel in run.kernels for f in kernel.group.flags)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All groups of a structure under one load, ready to be priced for any mode.
+
+    ``costs`` are those of each kind of block.
+    """
+
+    structure: Structure
+    costs: tuple[BlockCosts, ...]
+    device: Device
+    engine: Engine
+    fixed: FixedCosts
+    spaces: dict[bool, Space] = field(default_factory=dict)
+    """State graphs by whether order matters: they depend on structure alone and may be shared."""
+
+    @cached_property
+    def inside(self) -> tuple[tuple[PricedGroup, ...], ...]:
+        """Groups within each kind."""
+        return tuple(
+            tuple(self._price(group, (costs,)) for group in groups)
+            for groups, costs in zip(self.structure.inside, self.costs, strict=True)
+        )
+
+    @cached_property
+    def across(self) -> dict[tuple[int, int], tuple[PricedGroup, ...]]:
+        """Groups across each seam."""
+        return {
+            pair: tuple(self._price(group, tuple(self.costs[kind] for kind in pair)) for group in gs)
+            for pair, gs in self.structure.across.items()
+        }
+
+    def _price(self, group: Group, costs: tuple[BlockCosts, ...]) -> PricedGroup:
+        tile = group.rule.query_tile if group.rule else None
+        tiling = Tiling(tile, self.device.l2_bytes) if tile else None
+        work = kernel_work(group.border, costs, self.device, tiling)
+        return PricedGroup(group, work, limit_refusal(group, costs, self.engine))
+
+    @cached_property
+    def covered(self) -> frozenset[tuple[int, str]]:
+        """(kind, node) of nodes that a rule of the engine fuses here: leaving them is a choice last."""
+        if self.structure.rule_set != "engine":
+            return frozenset()
+        found = set()
+        for kind, groups in enumerate(self.inside):
+            for priced in groups:
+                if len(priced.group.nodes) > 1 and priced.refusal is None:
+                    found |= {(kind, name) for _, name in priced.group.nodes}
+        for pair, groups in self.across.items():
+            for priced in groups:
+                if priced.refusal is None:
+                    found |= {(pair[offset], name) for offset, name in priced.group.nodes}
+        return frozenset(found)
+
+    def solve(self, mode: Mode) -> Solution:
+        """The cheapest kernels in a mode, and the timeline they make."""
+        objective: Objective = Additive() if mode == "full" else TwoClock()
+        kernels: list[Kernel] = []
+        problem = self._search_problem(mode, kernels)
+        if objective.order_free not in self.spaces:
+            self.spaces[objective.order_free] = explore(problem, order_free=objective.order_free)
+        schedule = search(problem, objective, self.spaces[objective.order_free])
+        kinds = {self._kind_name(kind): kind for kind in range(len(self.costs))}
+        runs = tuple(
+            SolvedRun(
+                self.structure.graph.kinds[kinds[run.kind]],
+                run.times,
+                tuple(kernels[launch.candidate.id] for launch in run.launches),
+            )
+            for run in schedule.runs
+        )
+        start_s = 0.0 if mode == "none" else self.fixed.replay_s
+        return Solution(mode, runs, timeline(_issues(runs), start_s))
+
+    def _search_problem(self, mode: Mode, kernels: list[Kernel]) -> fusion.Problem:
+        graph = self.structure.graph
+        blocks = tuple(
+            fusion.Block(
+                self._kind_name(kind),
+                tuple(node.id for node in block.nodes),
+                frozenset((u, v) for u, v in block.graph.edges()),
+                tuple(self._candidates(self.inside[kind], kind, mode, kernels)),
+            )
+            for kind, block in enumerate(graph.kinds)
+        )
+        seams = tuple(
+            fusion.Seam(
+                self._kind_name(kind),
+                self._kind_name(following),
+                _seam_edges(graph.kinds[kind], graph.kinds[following]),
+                tuple(self._candidates(self.across[kind, following], kind, mode, kernels)),
+            )
+            for kind, following in graph.pairs
+            if following is not None
+        )
+        sequence = tuple((self._kind_name(run.kind), run.times) for run in graph.sequence)
+        return fusion.Problem(sequence, blocks, seams)
+
+    def _kind_name(self, kind: int) -> str:
+        return f"{kind}:{self.structure.graph.kinds[kind].label}"
+
+    def _candidates(
+        self, groups: tuple[PricedGroup, ...], kind: int, mode: Mode, kernels: list[Kernel]
+    ) -> Iterator[fusion.Candidate]:
+        for priced in groups:
+            kernel = self._kernel(priced, mode)
+            single = len(priced.group.nodes) == 1
+            uncovered = int(
+                single and any((kind, name) in self.covered for _, name in priced.group.nodes)
+            )
+            device_s = kernel.time.time_s if priced.refusal is None else float("inf")
+            price = fusion.Price(uncovered, kernel.launch_s, device_s)
+            yield fusion.Candidate(priced.group.name, priced.group.nodes, price, len(kernels))
+            kernels.append(kernel)
+
+    def _kernel(self, priced: PricedGroup, mode: Mode) -> Kernel:
+        launches, fixed = priced.group.launches, self.fixed
+        outside, splits = self._leaves_graph(priced.group)
+        in_graph = mode != "none" and not outside and not (splits and mode == "piecewise")
+        if in_graph:
+            time = kernel_time(priced.work, launches * fixed.graph_node_s)
+            return Kernel(priced.group, priced.work, time, 0.0, in_graph)
+        launch_s = launches * fixed.launch_s
+        if splits and mode == "piecewise":
+            launch_s += fixed.replay_s
+        time = kernel_time(priced.work, launches * fixed.kernel_s)
+        return Kernel(priced.group, priced.work, time, launch_s, in_graph)
+
+    def _leaves_graph(self, group: Group) -> tuple[bool, bool]:
+        """Whether any graph holds the group, and whether it splits a piecewise one."""
+        return group.nodes & self._outside != frozenset(), bool(group.nodes & self._splitting)
+
+    @cached_property
+    def _outside(self) -> frozenset[tuple[int, str]]:
+        names = set(self.engine.spec.capture.outside)
+        return frozenset((offset, name) for name in names for offset in (0, 1))
+
+    @cached_property
+    def _splitting(self) -> frozenset[tuple[int, str]]:
+        rules = [
+            rule
+            for rule in self.engine.spec.capture.splits
+            if holds(rule.when, self.engine.facts)
+        ]
+        return frozenset(
+            (offset, node.id)
+            for block in self.structure.graph.kinds
+            for node in block.nodes
+            if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
+            for offset in (0, 1)
+        )
+
+
+def _seam_edges(block: Block, following: Block) -> frozenset[tuple[str, str]]:
+    producers = {tensor: node.id for node in block.nodes for tensor in node.outputs}
+    aliases = dict(zip(following.inputs, block.outputs, strict=True))
+    return frozenset(
+        (producers[aliases[tensor]], node.id)
+        for node in following.nodes
+        for tensor in node.inputs
+        if tensor in aliases
+    )
+
+
+def _issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:
+    for run in runs:
+        yield (
+            tuple(
+                Issue(
+                    kernel.launch_s,
+                    kernel.time.time_s,
+                    float(kernel.time.time_s - kernel.time.fixed_s),
+                    kernel.group.launches if kernel.launch_s else 0,
+                )
+                for kernel in run.kernels
+            ),
+            run.times,
+        )

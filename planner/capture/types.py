@@ -1,0 +1,79 @@
+"""The words of capture: modes, the decision for one load, fixed costs, launch timelines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["none", "piecewise", "full"]
+MODES: tuple[Mode, ...] = ("none", "piecewise", "full")
+
+
+@dataclass(frozen=True)
+class FixedCosts:
+    """What getting a kernel to run costs, whatever it does."""
+
+    launch_s: float
+    """Host time per kernel launch."""
+    replay_s: float
+    """Host time per graph replay."""
+    kernel_s: float
+    """Device time of a launched kernel beyond its work."""
+    graph_node_s: float
+    """Device time of a graph node beyond its work."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """Where each figure comes from, by its name."""
+
+
+@dataclass(frozen=True)
+class ModeChoice:
+    """One mode under one load: whether the engine can run it, and what it pads to."""
+
+    mode: Mode
+    available: bool
+    reason: str | None = None
+    """Why it is not available, or what the engine's rule says."""
+    captured_size: int | None = None
+    """The captured batch (full) or token count (piecewise) that the load is padded to."""
+    padding_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the engine's flags select for a load, beside every mode."""
+
+    mode: Mode
+    choices: tuple[ModeChoice, ...]
+    sizes: tuple[int, ...]
+    """Batch sizes the engine captures."""
+    notes: tuple[str, ...] = ()
+
+    def choice(self, mode: Mode) -> ModeChoice:
+        """The choice for a mode."""
+        return self.choices[MODES.index(mode)]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Two clocks at the end of a step."""
+
+    host_s: float
+    """When the host issued the last launch."""
+    device_s: float
+    """When the device finished the last kernel."""
+    busy_s: float
+    """Sum of the kernels' device times."""
+    work_s: float
+    """Sum of what the kernels do, without any fixed cost."""
+    launches: int
+    """Launches and replays the host makes."""
+
+    @property
+    def time_s(self) -> float:
+        """Wall time of the step."""
+        return max(self.host_s, self.device_s)
+
+    @property
+    def launch_share(self) -> float:
+        """Share of the step that is not work: launches, replays, gaps and kernel starts."""
+        return 1 - self.work_s / self.time_s if self.time_s else 0.0

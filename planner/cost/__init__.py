@@ -1,0 +1,1 @@
+"""What nodes and kernels cost: FLOPs, bytes, intensity, time, memory."""

@@ -1,0 +1,144 @@
+"""The engine of a deployment: version, flags, and the facts that conditions of a catalogue see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from planner.errors import Fault, SpecError
+from planner.ops.types import Formats
+from planner.registry import nearest
+from planner.spec.conditions import first, version_key
+from planner.spec.origin import Origin
+from planner.spec.types import Backend, BackendSpec, DeploymentSpec, FlagSpec, GpuSpec, Scalar
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A backend as one deployment runs it."""
+
+    spec: BackendSpec
+    version: str
+    """The described version whose facts are used."""
+    facts: Mapping[str, Scalar]
+    """What conditions may ask, flags under ``flag.NAME``."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> dict[str, Scalar]:
+        """Flags in force, by bare name."""
+        prefix = "flag."
+        return {k.removeprefix(prefix): v for k, v in self.facts.items() if k.startswith(prefix)}
+
+    @property
+    def whole_flags(self) -> dict[str, int]:
+        """Flags that are whole numbers: what expressions of the catalogue count with."""
+        return {
+            name: value
+            for name, value in self.flags.items()
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0
+        }
+
+    def with_flags(self, changes: Mapping[str, Scalar]) -> Engine:
+        """The same engine with some flags turned."""
+        turned = {f"flag.{name}": value for name, value in changes.items()}
+        return replace(self, facts={**self.facts, **turned})
+
+
+def resolve(
+    deployment: DeploymentSpec,
+    spec: BackendSpec,
+    gpu: GpuSpec,
+    formats: Formats,
+    step: str,
+) -> Engine:
+    """The engine of a deployment: the nearest described version, flags checked, defaults filled.
+
+    ``step`` is decode, prefill, mixed or shapes. Raises SpecError naming every flag the backend
+    doesn't have or that has a value of another type.
+    """
+    asked = deployment.backend
+    version, note = _version(asked, spec)
+    memory = gpu.memory.visible or gpu.memory.capacity
+    facts: dict[str, Scalar] = {
+        "version": version,
+        "gpu": gpu.name,
+        "vendor": gpu.vendor,
+        "architecture": gpu.architecture,
+        "capability": gpu.capability,
+        "memory_gib": memory.value / 2**30,
+        "tensor": deployment.parallel.tensor,
+        "data": deployment.parallel.data,
+        "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
+        "weights": formats.weights,
+        "matmul": formats.matmul,
+        "activations": formats.activations,
+        "kv_cache": formats.kv_cache,
+        "step": step,
+    }
+    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec)
+    for name, flag in spec.flags.items():
+        facts[f"flag.{name}"] = _default(flag, facts)
+        if name in asked.flags:
+            facts[f"flag.{name}"] = asked.flags[name]
+    return Engine(spec, version, facts, (note,) if note else ())
+
+
+def _default(flag: FlagSpec, facts: Mapping[str, Scalar]) -> Scalar:
+    choice = first(flag.default, facts)
+    return choice.value if choice else None
+
+
+def _version(asked: Backend, spec: BackendSpec) -> tuple[str, str | None]:
+    """The described version to use: the newest not above what was asked, else the oldest."""
+    described = sorted(spec.versions, key=version_key)
+    if asked.version is None:
+        return described[-1], None
+    wanted = version_key(asked.version)
+    below = [v for v in described if version_key(v) <= wanted]
+    chosen = below[-1] if below else described[0]
+    key = version_key(chosen)
+    if wanted[: len(key)] == key:
+        return chosen, None
+    listed = ", ".join(described)
+    return chosen, (
+        f"{spec.title} {asked.version} is not described: its nearest described version {chosen} "
+        f"stands in (described: {listed})"
+    )
+
+
+def _check_flags(origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec) -> None:
+    faults: list[Fault] = []
+    for name, value in asked.items():
+        flag = spec.flags.get(name)
+        if flag is None:
+            guess = nearest(name, spec.flags)
+            hint = f"did you mean '{guess}'?" if guess else f"known: {', '.join(spec.flags)}"
+            message = f"{spec.title} has no described flag '{name}'"
+            faults.append(origin.at(name).fault(message, hint, key=True))
+        elif value is not None:
+            faults += _check_value(origin.at(name), flag, value)
+    if faults:
+        raise SpecError(faults)
+
+
+def _check_value(origin: Origin, flag: FlagSpec, value: Scalar) -> list[Fault]:
+    right = isinstance(value, _TYPES[flag.type]) and isinstance(value, bool) == (flag.type == "bool")
+    if not right:
+        return [origin.fault(f"expected a value of type {flag.type}, got {value!r}")]
+    if flag.choices and value not in flag.choices and flag.type == "str":
+        listed = ", ".join(map(str, flag.choices))
+        guess = nearest(str(value), [str(choice) for choice in flag.choices])
+        hint = f"did you mean '{guess}'?" if guess else None
+        return [origin.fault(f"expected one of {listed}; got {value!r}", hint)]
+    if flag.type == "int" and isinstance(value, int) and value < 0:
+        return [origin.fault(f"must not be negative, got {value}")]
+    return []

@@ -1,0 +1,99 @@
+"""The work of a kernel: any group of nodes, from the graph alone.
+
+Bytes are the tensors that cross the group's border, each once, plus its private bytes. So an
+intermediate inside the group saves one write and one read per reader inside; where a reader stays
+outside, the write remains. No fusion rule states its own speed-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.cost.annotate import BlockCosts
+from planner.cost.types import Device, KernelTime, KernelWork
+from planner.graph.window import NodeKey, TensorKey, Window
+from planner.num import Number, maximum
+from planner.ops.types import Tiling
+
+
+@dataclass(frozen=True)
+class Border:
+    """What a group reads and writes, known from structure alone."""
+
+    nodes: tuple[NodeKey, ...]
+    reads: tuple[tuple[tuple[NodeKey, int], ...], ...]
+    """For each tensor that comes in: its readers inside, as (node, input position)."""
+    writes: tuple[tuple[NodeKey, int], ...]
+    """Each tensor that goes out, as (node, output position)."""
+    inside: tuple[TensorKey, ...]
+    """Tensors that never leave the chip."""
+
+
+def border(window: Window, nodes: frozenset[NodeKey]) -> Border:
+    """The border of a group of nodes of a window."""
+    ordered = tuple(key for key in window.keys if key in nodes)
+    reads: dict[TensorKey, tuple[tuple[NodeKey, int], ...]] = {}
+    writes = []
+    inside = []
+    for key in ordered:
+        for position, tensor in enumerate(window.inputs(key)):
+            if window.producer.get(tensor) not in nodes:
+                reads[tensor] = (*reads.get(tensor, ()), (key, position))
+        for position, tensor in enumerate(window.outputs(key)):
+            outside = [r for r in window.readers.get(tensor, ()) if r not in nodes]
+            if outside or tensor in window.escaping:
+                writes.append((key, position))
+            else:
+                inside.append(tensor)
+    return Border(ordered, tuple(reads.values()), tuple(writes), tuple(inside))
+
+
+def kernel_work(
+    edge: Border, costs: tuple[BlockCosts, ...], device: Device, tiling: Tiling | None
+) -> KernelWork:
+    """The work of the group whose border is ``edge``; ``costs`` of this block and the next."""
+    matmul_flops: Number = 0
+    matmul_s: Number = 0
+    vector_flops: Number = 0
+    link_bytes: Number = 0
+    hbm_bytes: Number = 0
+    for offset, name in edge.nodes:
+        cost = costs[offset].nodes[name]
+        node, block = cost.node, costs[offset].block
+        work = node.op.executed(block.site(node, costs[offset].load), tiling)
+        matmul_flops = matmul_flops + work.matmul_flops
+        if node.op.matrix:
+            matmul_s = matmul_s + work.matmul_flops / cost.peak_flops_per_s
+        vector_flops = vector_flops + work.vector_flops
+        link_bytes = link_bytes + work.link_bytes
+        hbm_bytes = hbm_bytes + work.private_bytes
+    for readers in edge.reads:
+        sizes = [costs[key[0]].nodes[key[1]].input_bytes[position] for key, position in readers]
+        hbm_bytes = hbm_bytes + maximum(*sizes)
+    for key, position in edge.writes:
+        hbm_bytes = hbm_bytes + costs[key[0]].nodes[key[1]].output_bytes[position]
+    return KernelWork(
+        matmul_flops,
+        vector_flops,
+        hbm_bytes,
+        link_bytes,
+        matmul_s,
+        vector_flops / device.vector_flops_per_s,
+        hbm_bytes / device.bandwidth_bytes_per_s,
+        link_bytes / device.link_bytes_per_s if device.link_bytes_per_s else 0,
+    )
+
+
+def kernel_time(work: KernelWork, fixed_s: float) -> KernelTime:
+    """Bare roofline plus a fixed cost: t = t_fixed + max(matrix, vector, memory, network).
+
+    The resources are taken to overlap perfectly, so this is a lower bound of the kernel's own
+    work. Calibrated kernel models replace the maximum and keep the place. For one load.
+    """
+    compute_s = max(work.matmul_s, work.vector_s)
+    resources = {"compute": compute_s, "memory": work.memory_s, "network": work.network_s}
+    bound = max(resources, key=resources.__getitem__)
+    longest = resources[bound]
+    if fixed_s > longest:
+        bound = "launch"
+    return KernelTime(fixed_s + longest, fixed_s, bound)  # type: ignore[arg-type]

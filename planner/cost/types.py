@@ -1,0 +1,121 @@
+"""The words of cost: the device, a node's ledger, a kernel's work and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.graph.types import Node
+from planner.num import Number
+from planner.ops.types import Work
+from planner.spec.types import GpuSpec
+
+Bound = Literal["compute", "memory", "network", "launch"]
+Evidence = Literal["datasheet", "class", "calibrated", "measured-here"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as formulas see it. Rates are dense datasheet peaks."""
+
+    name: str
+    title: str
+    bandwidth_bytes_per_s: float
+    matrix_flops_per_s: Mapping[str, float]
+    vector_flops_per_s: float
+    link_bytes_per_s: float | None
+    l2_bytes: float
+    visible_bytes: float
+    capacity_bytes: float
+
+    def peak(self, dtype: str) -> float:
+        """Matrix rate for operands of a format; FP32 falls back on TF32's absence to the vectors."""
+        if dtype in self.matrix_flops_per_s:
+            return self.matrix_flops_per_s[dtype]
+        return self.vector_flops_per_s
+
+    def ridge(self, dtype: str) -> float:
+        """FLOP/byte at which a matrix product of that format stops being bound by memory."""
+        return self.peak(dtype) / self.bandwidth_bytes_per_s
+
+    @property
+    def vector_ridge(self) -> float:
+        """FLOP/byte at which work on the vector units stops being bound by memory."""
+        return self.vector_flops_per_s / self.bandwidth_bytes_per_s
+
+
+def device(gpu: GpuSpec) -> Device:
+    """The device a gpu spec describes."""
+    memory = gpu.memory
+    return Device(
+        gpu.name,
+        gpu.title,
+        memory.bandwidth.value,
+        {dtype: figure.value for dtype, figure in gpu.matrix.items()},
+        gpu.vector.value,
+        gpu.link.bandwidth.value if gpu.link else None,
+        gpu.l2.value if gpu.l2 else 0.0,
+        memory.visible.value if memory.visible else memory.capacity.value,
+        memory.capacity.value,
+    )
+
+
+@dataclass(frozen=True)
+class NodeCost:
+    """The ledger of one occurrence of one node on one rank, run on its own."""
+
+    node: Node
+    work: Work
+    input_bytes: tuple[Number, ...]
+    output_bytes: tuple[Number, ...]
+    peak_flops_per_s: float
+    ridge_flops_per_byte: float
+    crossing_tokens: float | None = None
+    """M*: the tokens in flight at which the node leaves the memory roof; None if it never does."""
+
+    @property
+    def flops(self) -> Number:
+        """FLOPs of the unit that does the bulk: matrix where there is matrix work, else vector."""
+        return self.work.matmul_flops if self.node.op.matrix else self.work.vector_flops
+
+    @property
+    def hbm_bytes(self) -> Number:
+        """Inputs, outputs, weights and KV cache."""
+        return sum(self.input_bytes) + sum(self.output_bytes) + self.work.private_bytes
+
+    @property
+    def flops_per_byte(self) -> Number:
+        """Arithmetic intensity."""
+        return self.flops / self.hbm_bytes
+
+    @property
+    def bound(self) -> Bound:
+        """Which side of the ridge it is on. For one load, not for arrays."""
+        if self.work.link_bytes:
+            return "network"
+        return "compute" if self.flops_per_byte >= self.ridge_flops_per_byte else "memory"
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """What one launch does, each resource in seconds at the device's peak rate."""
+
+    matmul_flops: Number
+    vector_flops: Number
+    hbm_bytes: Number
+    link_bytes: Number
+    matmul_s: Number
+    vector_s: Number
+    memory_s: Number
+    network_s: Number
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """How long one kernel takes on the device, and why."""
+
+    time_s: Number
+    fixed_s: float
+    bound: Bound
+    evidence: Evidence = field(default="datasheet")

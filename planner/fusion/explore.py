@@ -1,0 +1,164 @@
+"""Which downsets a block passes through: the state graphs of all windows, free of prices.
+
+A state is the mask of nodes done since the block's predecessor completed. An arc runs one kernel.
+A window ends as soon as its block is complete; the nodes of the next block that are done by then
+are the boundary state in which the next window begins.
+
+When a kernel's cost does not depend on its place in the order (``order_free``), most orders need
+not be looked at. At a state, let x be an undone node of the block such that every kernel that could
+still run x is ready. Every completion runs one of them, and running it first instead disturbs
+nothing, so only these are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from planner.fusion.types import Pair, Problem, SearchTooLarge
+from planner.fusion.windows import Window, windows_of
+
+MAX_STATES = 20_000
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """The states from one boundary state to completion of the block, in topological order."""
+
+    arcs: tuple[tuple[tuple[int, int], ...], ...]
+    """Into each state but the first: (state it comes from, index of the move)."""
+    exits: tuple[tuple[int, int], ...]
+    """(state in which the block is complete, boundary state for the next window)."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """All state graphs of a problem; holds for every problem of equal shape."""
+
+    shape: Hashable
+    order_free: bool
+    windows: dict[Pair, Window]
+    graphs: dict[Pair, dict[int, StateGraph]]
+    """By window, then by the boundary state it begins in."""
+
+
+def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
+    """Find every state that the search may pass through.
+
+    Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state,
+    NoSchedule when a node is in no candidate, ValueError when the problem is malformed.
+    """
+    windows = windows_of(problem)
+    followers = _followers(problem)
+    graphs: dict[Pair, dict[int, StateGraph]] = {pair: {} for pair in windows}
+    todo = [(problem.passes[0][0], 0)]
+    while todo:
+        pair, entry = todo.pop()
+        if entry in graphs[pair]:
+            continue
+        graph = _graph(windows[pair], entry, order_free=order_free, max_states=max_states)
+        graphs[pair][entry] = graph
+        todo += [(after, out) for after in followers[pair] for _, out in graph.exits]
+    return Space(problem.shape, order_free, windows, graphs)
+
+
+def _followers(problem: Problem) -> dict[Pair, set[Pair]]:
+    pairs = [pair for pair, _ in problem.passes]
+    found: dict[Pair, set[Pair]] = {pair: set() for pair in pairs}
+    for pair, after in pairwise(pairs):
+        found[pair].add(after)
+    for pair, following in found.items():
+        if pair[0] == pair[1]:
+            following.add(pair)
+    return found
+
+
+def _graph(window: Window, entry: int, *, order_free: bool, max_states: int) -> StateGraph:
+    into = _forward(window, entry, order_free=order_free, max_states=max_states)
+    useful = _leads_to_end(window, into)
+    order = sorted(useful, key=int.bit_count)
+    index = {state: number for number, state in enumerate(order)}
+    arcs = tuple(
+        tuple((index[source], move) for source, move in into[state]) for state in order[1:]
+    )
+    full, size = window.full, window.size
+    exits = tuple((index[state], state >> size) for state in order if state & full == full)
+    return StateGraph(arcs, exits)
+
+
+def _forward(
+    window: Window, entry: int, *, order_free: bool, max_states: int
+) -> dict[int, list[tuple[int, int]]]:
+    """Every state reachable from ``entry``, with the arcs into it."""
+    full = window.full
+    masks = [move.mask for move in window.moves]
+    unlocks = _unlocks(window)
+    stubborn = _by_node(window) if order_free else ()
+    into: dict[int, list[tuple[int, int]]] = {entry: []}
+    todo = [(entry, _ready(window, entry, range(len(masks))))]
+    while todo:
+        state, ready = todo.pop()
+        if state & full == full:
+            continue
+        for move in _enough(stubborn, masks, state, ready) if order_free else ready:
+            mask = masks[move]
+            after = state | mask
+            arcs = into.get(after)
+            if arcs is not None:
+                arcs.append((state, move))
+                continue
+            into[after] = [(state, move)]
+            if len(into) > max_states:
+                raise SearchTooLarge(window.name, len(into), max_states)
+            still = [other for other in ready if not masks[other] & mask]
+            todo.append((after, still + _ready(window, after, unlocks[move])))
+    return into
+
+
+def _ready(window: Window, state: int, among: range | list[int]) -> list[int]:
+    moves = window.moves
+    undone = ~state
+    return [i for i in among if not moves[i].mask & state and not moves[i].need & undone]
+
+
+def _unlocks(window: Window) -> list[list[int]]:
+    """For each move those that need one of its nodes: the only ones it can make ready."""
+    moves = window.moves
+    return [[i for i, other in enumerate(moves) if other.need & move.mask] for move in moves]
+
+
+def _by_node(window: Window) -> tuple[list[int], ...]:
+    """For each node of the block the moves that run it."""
+    return tuple(
+        [i for i, move in enumerate(window.moves) if move.mask >> node & 1]
+        for node in range(window.size)
+    )
+
+
+def _enough(
+    by_node: tuple[list[int], ...], masks: list[int], state: int, ready: list[int]
+) -> list[int]:
+    """The fewest moves to try when order is free: see the module's text."""
+    best = ready
+    ready_set = set(ready)
+    for node, movers in enumerate(by_node):
+        if state >> node & 1:
+            continue
+        options = [move for move in movers if not masks[move] & state]
+        if len(options) < len(best) and ready_set.issuperset(options):
+            best = options
+    return best
+
+
+def _leads_to_end(window: Window, into: dict[int, list[tuple[int, int]]]) -> set[int]:
+    """The states from which the block can be completed, the first state always among them."""
+    full = window.full
+    useful = {state for state in into if state & full == full}
+    todo = list(useful)
+    while todo:
+        for source, _ in into[todo.pop()]:
+            if source not in useful:
+                useful.add(source)
+                todo.append(source)
+    return useful

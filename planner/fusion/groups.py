@@ -1,0 +1,191 @@
+"""Every group of nodes that may be one kernel in a deployment, and why others may not.
+
+Legality is structure and conditions (here), feasibility is sizes (``limit_refusal``), benefit is
+the search's. Each no leaves a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.cost.annotate import BlockCosts
+from planner.cost.engine import Engine
+from planner.cost.kernel import Border, border
+from planner.fusion.ideal import ideal_matches
+from planner.fusion.match import Match, NodeNames, matches, named
+from planner.graph.types import ModelGraph
+from planner.graph.window import NodeKey, Window
+from planner.ops.types import OpClass
+from planner.spec.conditions import first, holds, refusals
+from planner.spec.types import Conditions, FusionRule, Scalar
+from planner.units import show_bytes
+
+RuleSet = Literal["engine", "flags", "ideal"]
+RULE_SETS: tuple[RuleSet, ...] = ("engine", "flags", "ideal")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Nodes that may run as one kernel."""
+
+    name: str
+    """The rule's name, or the node's."""
+    engine_name: str
+    """The engine's class or op for it."""
+    nodes: frozenset[NodeKey]
+    border: Border
+    launches: int
+    profile_patterns: tuple[str, ...] = ()
+    rule: FusionRule | None = None
+    slots: tuple[tuple[str, NodeKey], ...] = ()
+    flags: tuple[tuple[str, Scalar], ...] = ()
+    """Flags that must be turned for it, in the ``flags`` rule set."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The groups of a whole model: by kind of block, and across each seam between kinds."""
+
+    graph: ModelGraph
+    rule_set: RuleSet
+    inside: tuple[tuple[Group, ...], ...]
+    """For each kind, groups within one block."""
+    across: dict[tuple[int, int], tuple[Group, ...]]
+    """For each kind and the kind after it, groups of both."""
+    refusals: tuple[str, ...] = field(default=())
+    """Why rules of the engine do not run here."""
+
+
+def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure:
+    """All groups that ``rule_set`` allows in a model on an engine."""
+    refused: list[str] = []
+    rules = _rules(engine, rule_set, refused)
+    inside, across = [], {}
+    fitted: set[str] = set()
+    for block in graph.kinds:
+        window = Window(block)
+        singles = [_single(key, window, engine) for key in window.keys]
+        inside.append((*singles, *_fused(window, rules, rule_set, engine, fitted)))
+    for kind, following in graph.pairs:
+        if following is not None:
+            window = Window(graph.kinds[kind], graph.kinds[following])
+            groups = _fused(window, rules, rule_set, engine, fitted)
+            across[kind, following] = tuple(g for g in groups if _straddles(g.nodes))
+    refused += [
+        f"{rule.name}: no place in this model fits it" for rule, _ in rules if rule.name not in fitted
+    ]
+    return Structure(graph, rule_set, tuple(inside), across, tuple(refused))
+
+
+def _straddles(nodes: frozenset[NodeKey]) -> bool:
+    return len({offset for offset, _ in nodes}) > 1
+
+
+Flags = tuple[tuple[str, Scalar], ...]
+
+
+def _rules(
+    engine: Engine, rule_set: RuleSet, refused: list[str]
+) -> list[tuple[FusionRule, Flags]]:
+    """Rules whose conditions hold, with the flags that must be turned for them."""
+    found: list[tuple[FusionRule, Flags]] = []
+    for rule in engine.spec.fusions:
+        if holds(rule.when, engine.facts):
+            found.append((rule, ()))
+            continue
+        turned = _turning(rule.when, engine) if rule_set != "engine" else None
+        if turned is None:
+            reasons = "; ".join(refusals(rule.when, engine.facts))
+            refused.append(f"{rule.name} ({rule.engine_name}): {reasons}")
+        else:
+            found.append((rule, turned))
+    return found
+
+
+def _turning(when: Conditions, engine: Engine) -> Flags | None:
+    """Tunable flags that would make the conditions hold; None where flags are not all that fails."""
+    changes: dict[str, Scalar] = {}
+    for name, wanted in when.items():
+        if holds({name: wanted}, engine.facts):
+            continue
+        flag = engine.spec.flags.get(name.removeprefix("flag."))
+        if not name.startswith("flag.") or flag is None or not flag.tunable:
+            return None
+        choices = flag.choices or (True, False)
+        fitting = [c for c in choices if holds({name: wanted}, {**engine.facts, name: c})]
+        if not fitting:
+            return None
+        changes[name.removeprefix("flag.")] = fitting[0]
+    return tuple(changes.items())
+
+
+def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
+    node = window.node(key)
+    names = NodeNames(node.id, node.op_name)
+    fitting = [kernel for kernel in engine.spec.kernels if named(kernel, names)]
+    kernel = first(fitting, engine.facts)
+    launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
+    nodes = frozenset({key})
+    return Group(
+        node.id,
+        kernel.engine_name if kernel else node.op_name,
+        nodes,
+        border(window, nodes),
+        launches,
+        kernel.profile_patterns if kernel else (),
+    )
+
+
+def _fused(
+    window: Window,
+    rules: Iterable[tuple[FusionRule, Flags]],
+    rule_set: RuleSet,
+    engine: Engine,
+    fitted: set[str],
+) -> list[Group]:
+    """Fused groups of a window, one for each set of nodes: the engine's own rules name it first."""
+    found: dict[frozenset[NodeKey], Group] = {}
+    for rule, flags in rules:
+        for match in matches(rule, window):
+            fitted.add(rule.name)
+            found.setdefault(match.nodes, _of_match(match, window, flags))
+    if rule_set == "ideal":
+        for match in ideal_matches(window, engine):
+            found.setdefault(match.nodes, _of_match(match, window, ()))
+    return list(found.values())
+
+
+def _of_match(match: Match, window: Window, flags: Flags) -> Group:
+    rule = match.rule
+    return Group(
+        rule.name,
+        rule.engine_name,
+        match.nodes,
+        border(window, match.nodes),
+        1 + rule.extra_launches,
+        rule.profile_patterns,
+        rule,
+        match.slots,
+        flags,
+    )
+
+
+def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:
+    """Why a group is too large for its kernel under this load; None where it is not."""
+    if group.rule is None:
+        return None
+    slots = dict(group.slots)
+    for limit in group.rule.limits:
+        key = slots.get(limit.slot)
+        if key is None or not holds(limit.when, engine.facts):
+            continue
+        size = sum(costs[key[0]].nodes[key[1]].output_bytes)
+        if size > limit.max_bytes:
+            return (
+                f"{group.name}: the output of {key[1]} is {show_bytes(size)}, "
+                f"above its limit of {show_bytes(limit.max_bytes)}"
+            )
+    return None
+

@@ -1,0 +1,125 @@
+"""Where a fusion rule fits a graph: structure alone, neither flags nor sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from planner.graph.window import NodeKey, Window
+from planner.spec.types import FusionRule, KernelName, SlotSpec
+
+
+@dataclass(frozen=True)
+class Match:
+    """One place where a rule fits."""
+
+    rule: FusionRule
+    nodes: frozenset[NodeKey]
+    slots: tuple[tuple[str, NodeKey], ...] = ()
+
+    @property
+    def straddles(self) -> bool:
+        """Whether it reaches into the next block."""
+        return len({offset for offset, _ in self.nodes}) > 1
+
+
+def matches(rule: FusionRule, window: Window) -> list[Match]:
+    """Every place in a window where the rule fits and touches this block, each node set once."""
+    found: dict[frozenset[NodeKey], Match] = {}
+    places = _by_classes(rule, window) if rule.classes else _by_pattern(rule, window)
+    for match in places:
+        touches = any(offset == 0 for offset, _ in match.nodes)
+        if touches and len(match.nodes) > 1 and match.nodes not in found:
+            if window.is_convex(match.nodes):
+                found[match.nodes] = match
+    return list(found.values())
+
+
+def qualifies(op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: NodeNames) -> bool:
+    """Whether a node is one of those that a slot or a kernel name means."""
+    ops = (op,) if isinstance(op, str) else op
+    if node.op_name not in ops:
+        return False
+    if ids is None:
+        return True
+    wanted = (ids,) if isinstance(ids, str) else ids
+    return any(fnmatchcase(node.id, pattern) for pattern in wanted)
+
+
+@dataclass(frozen=True)
+class NodeNames:
+    """What naming rules look at."""
+
+    id: str
+    op_name: str
+
+
+def named(kernel: KernelName, node: NodeNames) -> bool:
+    """Whether a kernel name is meant for a node."""
+    return qualifies(kernel.op, kernel.id, node)
+
+
+def _names(window: Window, key: NodeKey) -> NodeNames:
+    node = window.node(key)
+    return NodeNames(node.id, node.op_name)
+
+
+def _by_pattern(rule: FusionRule, window: Window) -> Iterator[Match]:
+    def grow(position: int, filled: dict[str, NodeKey]) -> Iterator[Match]:
+        if position == len(rule.pattern):
+            yield Match(rule, frozenset(filled.values()), tuple(filled.items()))
+            return
+        slot = rule.pattern[position]
+        for key in _choices(slot, filled, window):
+            if key not in filled.values() and qualifies(slot.op, slot.id, _names(window, key)):
+                yield from grow(position + 1, {**filled, slot.slot: key})
+        if slot.optional:
+            yield from grow(position + 1, filled)
+
+    yield from grow(0, {})
+
+
+def _choices(
+    slot: SlotSpec, filled: dict[str, NodeKey], window: Window
+) -> tuple[NodeKey, ...] | list[NodeKey]:
+    """Nodes tied to the earlier slot that this one names; all nodes for a first slot."""
+    anchor = slot.reads or slot.feeds or slot.beside
+    if anchor is None:
+        return window.keys
+    if anchor not in filled:
+        return ()
+    key = filled[anchor]
+    if slot.reads:
+        return [r for tensor in window.outputs(key) for r in window.readers.get(tensor, ())]
+    if slot.feeds:
+        return [window.producer[t] for t in window.inputs(key) if t in window.producer]
+    return [r for tensor in window.inputs(key) for r in window.readers.get(tensor, ())]
+
+
+def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
+    """Connected groups of operators of the rule's classes, up to its size, each once."""
+    allowed = {
+        key for key in window.keys if str(window.node(key).op.op_class) in rule.classes
+    }
+    seen: set[frozenset[NodeKey]] = set()
+    frontier = [frozenset({key}) for key in window.keys if key in allowed and key[0] == 0]
+    while frontier:
+        group = frontier.pop()
+        if group in seen:
+            continue
+        seen.add(group)
+        if len(group) > 1:
+            yield Match(rule, group)
+        if len(group) < rule.max_nodes:
+            frontier += [group | {key} for key in _around(group, window) & allowed - group]
+
+
+def _around(group: frozenset[NodeKey], window: Window) -> set[NodeKey]:
+    """Nodes that share an edge with a group."""
+    found: set[NodeKey] = set()
+    for key in group:
+        found |= window.predecessors[key]
+        for tensor in window.outputs(key):
+            found.update(window.readers.get(tensor, ()))
+    return found

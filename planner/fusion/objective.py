@@ -1,0 +1,177 @@
+"""What "cheapest" means: a captured graph adds device times, an eager loop races two clocks.
+
+A label is the cost of a path, as a tuple whose last two fields say what it was made from: two
+labels joined, or (payload, None) for one kernel, or (None, None) for the empty path. Times are
+whole ticks of 2⁻⁷⁰ s (0.85 zs), so that sums do not depend on the order of adding and equal costs
+tie exactly; rounding a kernel of 1 µs to a tick errs by less than 10⁻¹⁵ of it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from planner.fusion.types import Price, Total
+
+Label = tuple[Any, ...]
+
+TICK_BITS = 70
+IMPOSSIBLE = 1 << 40
+"""As many uncovered nodes as one kernel that cannot run counts for: more than any model has."""
+
+_TIME_BITS = 120  # 2⁵⁰ s: sums of times never reach the bits of ``uncovered``
+_TIME_MASK = (1 << _TIME_BITS) - 1
+_NEVER = -(1 << _TIME_BITS)
+
+
+class Objective(Protocol):
+    """Labels with an identity, an associative join and an order in which some are never needed."""
+
+    order_free: ClassVar[bool]
+    """True when the cost of a schedule does not depend on the order of its kernels."""
+    identity: ClassVar[Label]
+    """The label of doing nothing."""
+
+    def kernel(self, price: Price, payload: int) -> Label:
+        """The label of running one kernel."""
+        ...
+
+    def join(self, first: Label, second: Label) -> Label:
+        """The label of one path after the other."""
+        ...
+
+    def prune(self, labels: list[Label]) -> list[Label]:
+        """The labels that may still lead to the cheapest schedule."""
+        ...
+
+    def best(self, labels: list[Label]) -> Label:
+        """The cheapest label of whole schedules."""
+        ...
+
+    def total(self, label: Label) -> Total:
+        """The cost of a whole schedule."""
+        ...
+
+
+def _ticks(price: Price) -> tuple[int, int, int]:
+    if math.isinf(price.launch_s) or math.isinf(price.device_s):
+        return IMPOSSIBLE, 0, 0
+    launch = round(math.ldexp(price.launch_s, TICK_BITS))
+    return price.uncovered, launch, round(math.ldexp(price.device_s, TICK_BITS))
+
+
+def _seconds(ticks: int) -> float:
+    return math.ldexp(float(ticks), -TICK_BITS)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """A captured graph: the time is the sum of the kernels' times. Label: (cost, made from).
+
+    The cost is one integer, ``uncovered`` above the bits of the time, so that comparing it is
+    lexicographic.
+    """
+
+    with_launch: bool = False
+    """Add each kernel's launch time too: a host that waits for every kernel."""
+
+    order_free: ClassVar[bool] = True
+    identity: ClassVar[Label] = (0, None, None)
+
+    def kernel(self, price: Price, payload: int) -> Label:
+        """The label of running one kernel."""
+        uncovered, launch, device = _ticks(price)
+        time = device + launch if self.with_launch else device
+        return ((uncovered << _TIME_BITS) + time, payload, None)
+
+    def join(self, first: Label, second: Label) -> Label:
+        """Costs add."""
+        return (first[0] + second[0], first, second)
+
+    def prune(self, labels: list[Label]) -> list[Label]:
+        """One least label; of equals the first."""
+        return [min(labels, key=_cost)]
+
+    def best(self, labels: list[Label]) -> Label:
+        """The least label."""
+        return min(labels, key=_cost)
+
+    def total(self, label: Label) -> Total:
+        """The cost of a whole schedule."""
+        return Total(label[0] >> _TIME_BITS, _seconds(label[0] & _TIME_MASK))
+
+
+def _cost(label: Label) -> int:
+    cost: int = label[0]
+    return cost
+
+
+@dataclass(frozen=True)
+class TwoClock:
+    """An eager launch loop: kernel i starts at max(end of i-1, end of the host's i-th launch).
+
+    With h the host's and d the device's clock, a kernel makes h' = h + launch and
+    d' = max(d, h') + device. A path therefore makes h' = h + H and d' = max(d + A, h + B); a kernel
+    has H = launch, A = device, B = launch + device, and one path after another
+    H = H1 + H2, A = A1 + A2, B = max(B1 + A2, H1 + B2). Both grow with h, d, H, A and B, so of two
+    paths between the same states the one not smaller in any of H, A, B is never needed.
+    Label: (uncovered, H, A, B, made from).
+    """
+
+    order_free: ClassVar[bool] = False
+    identity: ClassVar[Label] = (0, 0, 0, _NEVER, None, None)
+
+    def kernel(self, price: Price, payload: int) -> Label:
+        """The label of running one kernel."""
+        uncovered, launch, device = _ticks(price)
+        return (uncovered, launch, device, launch + device, payload, None)
+
+    def join(self, first: Label, second: Label) -> Label:
+        """One path's effect on the clocks after the other's."""
+        uncovered, host, alone, behind, _, _ = first
+        more, host2, alone2, behind2, _, _ = second
+        late, early = behind + alone2, host + behind2
+        return (
+            uncovered + more,
+            host + host2,
+            alone + alone2,
+            max(late, early),
+            first,
+            second,
+        )
+
+    def prune(self, labels: list[Label]) -> list[Label]:
+        """Those of least ``uncovered`` that no other label beats in H, A and B; of equals one."""
+        labels.sort(key=_clocks)
+        least = labels[0][0]
+        kept: list[Label] = []
+        stairs: list[int] = []  # of the labels kept so far: A rising,
+        depths: list[int] = []  # B falling
+        for label in labels:
+            uncovered, _, alone, behind, _, _ = label
+            if uncovered > least:
+                break
+            place = bisect_right(stairs, alone)
+            if place and depths[place - 1] <= behind:
+                continue
+            kept.append(label)
+            end = place
+            while end < len(depths) and depths[end] >= behind:
+                end += 1
+            stairs[place:end] = [alone]
+            depths[place:end] = [behind]
+        return kept
+
+    def best(self, labels: list[Label]) -> Label:
+        """The label whose device clock ends first when both clocks start at zero."""
+        return min(labels, key=lambda label: (label[0], max(label[2], label[3]), label[1]))
+
+    def total(self, label: Label) -> Total:
+        """The cost of a whole schedule from both clocks at zero to the end of the last kernel."""
+        return Total(label[0], _seconds(max(label[2], label[3])))
+
+
+def _clocks(label: Label) -> Label:
+    return label[:4]

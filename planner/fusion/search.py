@@ -1,0 +1,118 @@
+"""The cheapest schedule of a whole model, exactly: shortest paths in blocks, powers across them.
+
+A schedule runs kernels one at a time, each when all that it reads is done, until every node of
+every block ran once. The search sees one window at a time: a block with its own kernels, those
+across the seam to the next block, and those of the next block that a kernel across the seam may
+have to wait for (they run *ahead*). Three invariants make this exact:
+
+1. **Two blocks at most are in progress.** Nothing of block i+2 runs before block i is complete.
+   This defines which schedules are meant: no engine interleaves three layers. It excludes something
+   only if a kernel across the seam i+1/i+2 must run before one across the seam i/i+1.
+2. **Only what a seam waits for runs ahead.** Take any schedule that obeys 1 and let K(i) be its
+   kernels that touch blocks up to i, with all they wait for, directly or not. Running K(1), then
+   the rest of K(2), and so on, is legal. A kernel of K(i) that touches no block up to i is waited
+   for by one across the seam i/i+1, through kernels of block i+1 alone (by 1, none reaches block
+   i+2): just those the window holds. So every set of kernels has an order that the windows can run,
+   and for an objective that does not look at order nothing is lost. A launch loop looks at order;
+   there the host issues block after block, and only the kernels named above run ahead. If all of a
+   block leads to one node and all of the next block hangs on it, as on a residual stream, no other
+   order exists anyway.
+3. **A boundary state says it all.** When block i completes, what is left depends on which nodes of
+   block i+1 are done, not on how. So paths with equal boundary states compete by label alone, and a
+   dropped label could be replaced, in every schedule, by the one that beat it.
+"""
+
+from __future__ import annotations
+
+from planner.fusion.chain import MAX_LABELS, Matrix, Path, Row, paths, repeat
+from planner.fusion.explore import Space, StateGraph, explore
+from planner.fusion.objective import IMPOSSIBLE, Label, Objective
+from planner.fusion.types import (
+    Launch,
+    NoSchedule,
+    Pair,
+    Problem,
+    Run,
+    Schedule,
+    SearchTooLarge,
+)
+from planner.fusion.windows import Window
+
+
+def search(problem: Problem, objective: Objective, space: Space | None = None) -> Schedule:
+    """The cheapest schedule of the problem.
+
+    ``space`` is the result of ``explore`` for a problem of the same shape; it serves any prices.
+    Raises NoSchedule when the kernels cannot run every node, SearchTooLarge when there is too much
+    to look at, ValueError when the space belongs to another problem.
+    """
+    if space is None:
+        space = explore(problem, order_free=objective.order_free)
+    if space.shape != problem.shape or space.order_free != objective.order_free:
+        raise ValueError("the space was explored for another problem or objective")
+    leaves = [objective.kernel(c.price, slot) for slot, c in enumerate(problem.candidates)]
+    row: Row = {0: [objective.identity]}
+    powers: dict[Pair, list[Matrix]] = {}
+    for pair, times in problem.passes:
+        if pair not in powers:
+            powers[pair] = [evaluate(space, pair, leaves, objective)]
+        name = space.windows[pair].name
+        row = repeat(objective, row, powers[pair], times, name)
+        if not row:
+            raise NoSchedule(f"fusion: the kernels given cannot complete a block at {name}")
+    return _schedule(problem, objective, objective.best(row[0]))
+
+
+def evaluate(space: Space, pair: Pair, leaves: list[Label], objective: Objective) -> Matrix:
+    """The transfer matrix of one window. ``leaves`` are the labels of all candidates, by slot."""
+    window = space.windows[pair]
+    kernels = [_leaf(leaves[move.slot], ahead=move.ahead) for move in window.moves]
+    return {
+        entry: _row(graph, kernels, objective, window)
+        for entry, graph in space.graphs[pair].items()
+    }
+
+
+def _leaf(label: Label, *, ahead: bool) -> Label:
+    return (*label[:-2], ~label[-2], None) if ahead else label
+
+
+def _row(graph: StateGraph, kernels: list[Label], objective: Objective, window: Window) -> Row:
+    if not graph.exits:
+        return {}
+    found = _sweep(graph, kernels, objective, window.name)
+    kind = window.pair[0]
+    row: Row = {}
+    for state, out in graph.exits:
+        row[out] = [(*label[:-2], kind, label) for label in found[state]]
+    return row
+
+
+def _sweep(
+    graph: StateGraph, kernels: list[Label], objective: Objective, name: str
+) -> list[list[Label]]:
+    """The labels of every state, each from those of the states before it."""
+    join, prune = objective.join, objective.prune
+    found: list[list[Label]] = [[objective.identity]]
+    for arcs in graph.arcs:
+        labels = [join(label, kernels[move]) for state, move in arcs for label in found[state]]
+        if len(labels) > MAX_LABELS:
+            raise SearchTooLarge(name, len(labels), MAX_LABELS, "labels")
+        found.append(prune(labels) if len(labels) > 1 else labels)
+    return found
+
+
+def _schedule(problem: Problem, objective: Objective, label: Label) -> Schedule:
+    total = objective.total(label)
+    if total.uncovered >= IMPOSSIBLE:
+        raise NoSchedule("fusion: every schedule holds a kernel that cannot run")
+    return Schedule(total, tuple(_run(problem, path, times) for path, times in paths(label)))
+
+
+def _run(problem: Problem, path: Path, times: int) -> Run:
+    kind, payloads = path
+    candidates = problem.candidates
+    launches = tuple(
+        Launch(candidates[max(payload, ~payload)], ahead=payload < 0) for payload in payloads
+    )
+    return Run(kind, times, launches)

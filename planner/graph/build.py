@@ -1,0 +1,151 @@
+"""From a model spec to its graph on one rank: names resolved, operators made, blocks wired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.errors import Fault, SpecError
+from planner.graph.emit import Emitter
+from planner.graph.names import Names, model_names, shape_of
+from planner.graph.order import ordered
+from planner.graph.types import Block, ModelGraph, Run
+from planner.ops.types import Formats, Tensor, show_shape
+from planner.spec.catalog import Catalog
+from planner.spec.origin import Origin
+from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
+
+IDS_DTYPE = "fp32"
+"""Width of token ids: engines pass 32-bit integers."""
+
+
+def model_graph(model: ModelSpec, catalog: Catalog, formats: Formats, ranks: int = 1) -> ModelGraph:
+    """Build the graph of a model on one of ``ranks`` tensor-parallel ranks.
+
+    Raises SpecError with every fault found in the model or its blocks.
+    """
+    names = model_names(model)
+    builder = _Builder(model, catalog, formats, ranks, names)
+    builder.run()
+    if builder.faults:
+        raise SpecError(dict.fromkeys(builder.faults))
+    return ModelGraph(model.name, tuple(builder.kinds), _merged(builder.runs), formats, ranks)
+
+
+@dataclass
+class _Builder:
+    """Walks the sequence once, building each kind of block where it first occurs."""
+
+    model: ModelSpec
+    catalog: Catalog
+    formats: Formats
+    ranks: int
+    names: Names
+
+    def run(self) -> None:
+        self.faults: list[Fault] = []
+        self.kinds: list[Block] = []
+        self.runs: list[Run] = []
+        self._built: dict[object, int] = {}
+        incoming = self._model_inputs()
+        for use, origin in _uses(self.model):
+            kind = self._kind(use, origin, incoming)
+            if kind is None:
+                return
+            self.runs.append(Run(kind, use.times))
+            block = self.kinds[kind]
+            outgoing = tuple(block.tensors[name] for name in block.outputs)
+            if use.times > 1:
+                self._check_fit(block, outgoing, origin, "itself")
+            incoming = outgoing
+
+    def _model_inputs(self) -> tuple[Tensor, ...]:
+        tensors = []
+        for name, sides in self.model.inputs.items():
+            shape = shape_of(sides, self.names, self.model.origin.at("inputs", name), self.faults)
+            dtype = IDS_DTYPE if len(shape) == 1 else self.formats.activations
+            tensors.append(Tensor(name, shape, dtype))
+        return tuple(tensors)
+
+    def _kind(self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]) -> int | None:
+        key = (use.block, use.label, tuple(sorted(use.given.items(), key=str)))
+        if key not in self._built:
+            spec = self._block_spec(use, origin)
+            block = self._block(spec, use, origin, incoming)
+            if block is None:
+                return None
+            self._built[key] = len(self.kinds)
+            self.kinds.append(block)
+        kind = self._built[key]
+        fits = self._check_fit(self.kinds[kind], incoming, origin, "the block before it")
+        return kind if fits else None
+
+    def _block_spec(self, use: BlockUse, origin: Origin) -> BlockSpec:
+        own = self.model.blocks.get(use.block)
+        if own is not None:
+            return own
+        spec = self.catalog.find("block", use.block, origin.at("block"))
+        assert isinstance(spec, BlockSpec)
+        return spec
+
+    def _block(
+        self, spec: BlockSpec, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]
+    ) -> Block | None:
+        before = len(self.faults)
+        names = self.names.within(spec, use, origin, self.faults)
+        nodes = ordered(spec, self.faults)
+        if len(self.faults) > before:
+            return None
+        dtypes = [tensor.dtype for tensor in incoming]
+        dtypes += [self.formats.activations] * len(spec.inputs)
+        inputs = tuple(
+            Tensor(name, shape_of(sides, names, spec.origin.at("inputs", name), self.faults), dtype)
+            for (name, sides), dtype in zip(spec.inputs.items(), dtypes, strict=False)
+        )
+        emitter = Emitter(spec, names, inputs, self.formats, self.ranks, self.faults)
+        return emitter.block(use.label or spec.name, nodes)
+
+    def _check_fit(
+        self, block: Block, incoming: tuple[Tensor, ...], origin: Origin, before: str
+    ) -> bool:
+        wanted = tuple(block.tensors[name] for name in block.inputs)
+        place = origin.at("block")
+        if len(wanted) != len(incoming):
+            self.faults.append(
+                place.fault(
+                    f"block '{block.label}' takes {len(wanted)} tensors, but {before} hands over "
+                    f"{len(incoming)}"
+                )
+            )
+            return False
+        for want, have in zip(wanted, incoming, strict=True):
+            if want.shape != have.shape:
+                self.faults.append(
+                    place.fault(
+                        f"block '{block.label}' takes '{want.name}' as {show_shape(want.shape)}, "
+                        f"but {before} hands over '{have.name}' as {show_shape(have.shape)}"
+                    )
+                )
+                return False
+        return True
+
+
+def _uses(model: ModelSpec) -> Iterator[tuple[BlockUse, Origin]]:
+    for position, item in enumerate(model.sequence):
+        origin = model.origin.at("sequence", position)
+        if isinstance(item, BlockCycle):
+            for _ in range(item.repeat):
+                for inner, use in enumerate(item.blocks):
+                    yield use, origin.at("blocks", inner)
+        else:
+            yield item, origin
+
+
+def _merged(runs: list[Run]) -> tuple[Run, ...]:
+    merged: list[Run] = []
+    for run in runs:
+        if merged and merged[-1].kind == run.kind:
+            merged[-1] = Run(run.kind, merged[-1].times + run.times)
+        else:
+            merged.append(run)
+    return tuple(merged)

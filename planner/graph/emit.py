@@ -1,0 +1,190 @@
+"""Emits the nodes of one block in order: sharded, quantised, composites expanded, shapes inferred."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from planner.errors import Fault
+from planner.graph.attributes import make_operator
+from planner.graph.names import Names, shape_of
+from planner.graph.order import reads, writes
+from planner.graph.types import Block, Node
+from planner.ops import OPERATORS
+from planner.ops.pointwise import Quantize
+from planner.ops.types import Formats, Operator, Tensor, show_shape
+from planner.spec.origin import Origin
+from planner.spec.types import BlockSpec
+
+
+@dataclass
+class Emitter:
+    """Builds one kind of block. Faults are collected; a node that fails ends the block."""
+
+    spec: BlockSpec
+    names: Names
+    inputs: tuple[Tensor, ...]
+    formats: Formats
+    ranks: int
+    faults: list[Fault]
+    _nodes: list[Node] = field(default_factory=list)
+    _tensors: dict[str, Tensor] = field(default_factory=dict)
+
+    def block(self, label: str, order: tuple[str, ...]) -> Block | None:
+        """The finished block, or None where faults were added."""
+        before = len(self.faults)
+        self._tensors = {tensor.name: tensor for tensor in self.inputs}
+        operators = {name: self._operator(name) for name in order}
+        if len(self.faults) > before:
+            return None
+        for name in order:
+            op = operators[name]
+            if op is None or not self._emit(name, op):
+                return None
+        self._check_declared()
+        if len(self.faults) > before:
+            return None
+        return Block(
+            label,
+            tuple(self._nodes),
+            self._tensors,
+            tuple(tensor.name for tensor in self.inputs),
+            self.spec.outputs,
+            _as_networkx(self._nodes, self._tensors),
+            self.formats,
+        )
+
+    def _origin(self, name: str) -> Origin:
+        return self.spec.origin.at("nodes", name)
+
+    def _operator(self, name: str) -> Operator | None:
+        return make_operator(self.spec.nodes[name], self._origin(name), self.names, self.faults)
+
+    def _emit(self, name: str, op: Operator) -> bool:
+        node = self.spec.nodes[name]
+        inputs, outputs = reads(node), writes(name, node)
+        fewest, most = op.arity
+        if not fewest <= len(inputs) <= most:
+            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+            return self._fail(
+                name, f"operator '{node.op}' reads {wanted} tensors, got {len(inputs)}"
+            )
+        try:
+            op, collective = op.sharded(self.ranks) if self.ranks > 1 else (op, None)
+            inputs = tuple(self._quantized(tensor, op, name) for tensor in inputs)
+            if collective is None:
+                self._add(name, node.op, op, inputs, outputs)
+            else:
+                self._add(name, node.op, op, inputs, (f"{outputs[0]}.partial",))
+                self._collect(name, collective, outputs)
+        except ValueError as error:
+            return self._fail(name, str(error))
+        return True
+
+    def _fail(self, name: str, message: str) -> bool:
+        self.faults.append(self._origin(name).fault(f"node '{name}': {message}", key=True))
+        return False
+
+    def _collect(self, name: str, collective: str, outputs: tuple[str, ...]) -> None:
+        kind = OPERATORS.get(collective)
+        assert kind is not None
+        op = kind(ranks=self.ranks)  # type: ignore[call-arg]
+        self._add(f"{name}.{collective}", collective, op, (f"{outputs[0]}.partial",), outputs)
+
+    def _quantized(self, tensor: str, op: Operator, name: str) -> str:
+        """The GEMM input in the matmul format, by a node that all its readers share."""
+        if op.matmul_format(self.formats) == self._tensors[tensor].dtype:
+            return tensor
+        if op.matmul_format(self.formats) == self.formats.activations:
+            return tensor
+        quantized = f"{tensor}.quant"
+        if quantized not in self._tensors:
+            self._add(quantized, "quantize", Quantize(), (tensor,), (quantized,), near=name)
+        return quantized
+
+    def _add(
+        self,
+        name: str,
+        op_name: str,
+        op: Operator,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        *,
+        near: str | None = None,
+        composite: str | None = None,
+    ) -> None:
+        parts = op.parts()
+        tensors = tuple(self._tensors[tensor] for tensor in inputs)
+        shapes = op.shapes(tuple(tensor.shape for tensor in tensors))
+        if len(shapes) != len(outputs):
+            raise ValueError(
+                f"'{op_name}' writes {len(shapes)} tensors, but {len(outputs)} are named"
+            )
+        if parts:
+            self._expand(name, op_name, op, inputs, outputs)
+            return
+        dtype = op.output_dtype(tensors, self.formats)
+        for output, shape in zip(outputs, shapes, strict=True):
+            self._tensors[output] = Tensor(output, shape, dtype, op.handles())
+        parameters = op.parameters(tuple(tensor.shape for tensor in tensors), self.formats)
+        self._nodes.append(
+            Node(
+                name,
+                op_name,
+                op,
+                inputs,
+                outputs,
+                parameters,
+                op.matmul_format(self.formats),
+                composite,
+                self._origin(near or composite or name.split(".", maxsplit=1)[0]),
+            )
+        )
+
+    def _expand(
+        self,
+        name: str,
+        op_name: str,
+        op: Operator,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+    ) -> None:
+        parts = op.parts()
+        for position, part in enumerate(parts):
+            read = tuple(
+                inputs[source] if isinstance(source, int) else f"{name}.{source}"
+                for source in part.inputs
+            )
+            last = position == len(parts) - 1
+            written = outputs if last else (f"{name}.{part.name}",)
+            own = f"{name}.{part.name}"
+            self._add(own, f"{op_name}.{part.name}", part.op, read, written, composite=name)
+
+    def _check_declared(self) -> None:
+        for name, sides in self.spec.shapes.items():
+            origin = self.spec.origin.at("shapes", name)
+            tensor = self._tensors.get(name)
+            if tensor is None:
+                self.faults.append(origin.fault(f"no tensor is named '{name}'", key=True))
+                continue
+            declared = shape_of(sides, self.names, origin, self.faults)
+            if declared != tensor.shape and self.ranks == 1:
+                self.faults.append(
+                    origin.fault(
+                        f"'{name}' is declared {show_shape(declared)}, but its producer writes "
+                        f"{show_shape(tensor.shape)}"
+                    )
+                )
+
+
+def _as_networkx(nodes: list[Node], tensors: dict[str, Tensor]) -> nx.MultiDiGraph:
+    graph = nx.MultiDiGraph()
+    producers = {}
+    for node in nodes:
+        graph.add_node(node.id, node=node)
+        for name in node.inputs:
+            if name in producers:
+                graph.add_edge(producers[name], node.id, key=name, tensor=tensors[name])
+        producers |= dict.fromkeys(node.outputs, node.id)
+    return graph

@@ -1,0 +1,71 @@
+"""What a graph adds up to: parameters, their bytes, and the KV cache by kind of layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.graph.types import Block, ModelGraph
+from planner.num import Number, minimum
+from planner.ops.attention import AttentionScores
+from planner.ops.types import Parameters
+
+
+def parameters(graph: ModelGraph) -> int:
+    """Parameters of the graph's rank, shared ones once. On a graph of one rank, the model's total."""
+    return sum(
+        times * sum(p.elements for p in _owned(block))
+        for block, times in zip(graph.kinds, graph.times, strict=True)
+    )
+
+
+def weights_bytes(graph: ModelGraph) -> float:
+    """Bytes that the rank's parameters take, scales included, shared ones once."""
+    return sum(
+        times * sum(p.bytes for p in _owned(block))
+        for block, times in zip(graph.kinds, graph.times, strict=True)
+    )
+
+
+def _owned(block: Block) -> list[Parameters]:
+    return [p for node in block.nodes for p in node.parameters if not p.shared]
+
+
+@dataclass(frozen=True)
+class KvLayers:
+    """Layers that cache alike."""
+
+    label: str
+    times: int
+    bytes_per_token: float
+    """K and V of one token in one such layer, on one rank."""
+    window: int | None
+    """Tokens kept per sequence at most; None for all."""
+
+    def tokens_kept(self, context: Number) -> Number:
+        """Tokens one sequence of that length keeps in each such layer."""
+        return context if self.window is None else minimum(context, self.window)
+
+
+def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
+    """The graph's KV cache, by kind of layer."""
+    found = []
+    for block, times in zip(graph.kinds, graph.times, strict=True):
+        for node in block.nodes:
+            if isinstance(node.op, AttentionScores):
+                heads = node.op.shape
+                per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
+                found.append(KvLayers(block.label, times, per_token, heads.window))
+    return tuple(found)
+
+
+def kv_bytes_per_token(graph: ModelGraph) -> float:
+    """KV bytes one token adds while no window is full: the sum over all layers of the rank."""
+    return sum(layers.times * layers.bytes_per_token for layers in kv_layers(graph))
+
+
+def kv_bytes(graph: ModelGraph, context: Number) -> Number:
+    """KV bytes that one sequence of ``context`` tokens holds on the rank, windows counted."""
+    return sum(
+        layers.times * layers.bytes_per_token * layers.tokens_kept(context)
+        for layers in kv_layers(graph)
+    )

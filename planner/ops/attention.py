@@ -1,0 +1,291 @@
+"""Attention as a small graph (scores, mask, softmax, values), RoPE and the KV cache.
+
+FlashAttention is no operator: it is the fusion of these four, legal because the row softmax can
+be computed online. The unfused parts materialise the scores; the fused group moves Q, O, K and V.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from planner.dtypes import bytes_per_element
+from planner.num import Number, where
+from planner.ops.norm import Softmax
+from planner.ops.pointwise import EXP_FLOPS
+from planner.ops.registry import operator
+from planner.ops.types import (
+    Dim,
+    Formats,
+    Load,
+    OpClass,
+    Operator,
+    Pairs,
+    Part,
+    Shape,
+    Site,
+    Tensor,
+    Tiling,
+    Work,
+    as_dim,
+    divide,
+    show_shape,
+    static,
+)
+
+
+def kv_heads_per_rank(kv_heads: int, ranks: int) -> int:
+    """KV heads one tensor-parallel rank holds: at least one, replicated past their number."""
+    if kv_heads < ranks:
+        divide(ranks, kv_heads, f"ranks over {kv_heads} KV heads")
+        return 1
+    return divide(kv_heads, ranks, "KV heads")
+
+
+@operator("rope")
+@dataclass(frozen=True)
+class Rope(Operator):
+    """Rotary position embedding of Q and K: 3 vector FLOPs a rotated element.
+
+    Reads one row of the cosine and sine table (``rotary`` elements) per token.
+    """
+
+    head_dim: int
+    rotary: int = 0
+    """Dims of a head that are rotated; by default all."""
+
+    op_class: ClassVar[OpClass] = OpClass.POINTWISE
+    arity: ClassVar[tuple[int, int]] = (1, 2)
+    about: ClassVar[str] = "rotary position embedding"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        for shape in inputs:
+            if static(shape[-1]) % self.head_dim:
+                raise ValueError(
+                    f"{show_shape(shape)} does not split into heads of {self.head_dim}"
+                )
+        return inputs
+
+    def work(self, site: Site) -> Work:
+        rotary = self.rotary or self.head_dim
+        elements = sum(site.load.elements(tensor.shape) for tensor in site.inputs)
+        table = site.rows() * rotary * bytes_per_element(site.formats.activations)
+        return Work(vector_flops=3 * elements * rotary / self.head_dim, weight_bytes=table)
+
+
+@operator("kv_cache_write")
+@dataclass(frozen=True)
+class KvCacheWrite(Operator):
+    """Appends K and V of the new tokens to the cache. Its output is a handle on the cache."""
+
+    op_class: ClassVar[OpClass] = OpClass.CACHE
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    about: ClassVar[str] = "append K and V to the KV cache"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((as_dim(static(inputs[0][-1]) + static(inputs[1][-1])),),)
+
+    def work(self, site: Site) -> Work:
+        elements = sum(site.load.elements(tensor.shape) for tensor in site.inputs)
+        return Work(cache_write_bytes=elements * bytes_per_element(site.formats.kv_cache))
+
+    def handles(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The shape of an attention layer on one rank."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int | None = None
+    causal: bool = True
+
+    def kv_bytes_per_token(self, kv_cache: str) -> float:
+        """Bytes of K and V one token leaves in this layer's cache."""
+        return 2 * self.kv_heads * self.head_dim * bytes_per_element(kv_cache)
+
+    def cache_tokens(self, load: Load) -> Number:
+        """Cached tokens read, over all sequences, each once."""
+        return sum(g.count * g.keys_read(self.window) for g in load.groups)
+
+    def useful_pairs(self, load: Load) -> Number:
+        """Query-key pairs that count, over all sequences: the causal ones."""
+        return sum(
+            g.count * (g.causal_pairs(self.window) if self.causal else g.rectangle_pairs(None))
+            for g in load.groups
+        )
+
+    def rectangle_pairs(self, load: Load) -> Number:
+        """Pairs a kernel computes that masks afterwards."""
+        return sum(g.count * g.rectangle_pairs(self.window) for g in load.groups)
+
+    def tiled_pairs(self, load: Load, tile: int) -> Number:
+        """Pairs a tiled causal kernel computes, diagonal tiles whole."""
+        if not self.causal:
+            return self.rectangle_pairs(load)
+        return sum(g.count * g.tiled_pairs(self.window, tile) for g in load.groups)
+
+    def reread_bytes(self, load: Load, tile: int, l2_bytes: float, kv_cache: str) -> Number:
+        """Extra HBM bytes of a tiled kernel: K and V again for each query tile row after the first.
+
+        Where one KV head's keys and values fit the L2 the rows find them there. The tile rows of
+        the query heads that share a KV head run together and share its reads.
+        Source: FlashAttention-2 loads K and V once per query block (Dao 2023, algorithm 1).
+        """
+        per_head = 2 * self.head_dim * bytes_per_element(kv_cache)
+        extra: Number = 0
+        for g in load.groups:
+            tokens = g.keys_read(self.window)
+            passes = where(tokens * per_head > l2_bytes, g.query_tiles(tile) - 1, 0)
+            # A causal tile row reads on average half the keys that the last one reads.
+            share = 0.5 if self.causal else 1.0
+            extra = extra + g.count * passes * share * tokens * self.kv_heads * per_head
+        return extra
+
+
+@dataclass(frozen=True)
+class AttentionPart(Operator):
+    """What the two batched GEMMs of attention share."""
+
+    shape: Heads
+
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    op_class: ClassVar[OpClass] = OpClass.CONTRACTION
+    matrix: ClassVar[bool] = True
+
+    def work(self, site: Site) -> Work:
+        """2·n_q·d FLOPs a pair; K (or V) is read once per KV head: half of a token's cache."""
+        return Work(
+            matmul_flops=self.pair_flops() * self.shape.useful_pairs(site.load),
+            cache_read_bytes=self.cache_bytes(site.load, site.formats),
+        )
+
+    def executed(self, site: Site, tiling: Tiling | None) -> Work:
+        """On its own the whole rectangle, masked afterwards; tiled, whole tiles and KV re-reads."""
+        shape, load = self.shape, site.load
+        cache = self.cache_bytes(load, site.formats)
+        if tiling is None:
+            pairs = shape.rectangle_pairs(load)
+        else:
+            pairs = shape.tiled_pairs(load, tiling.query_tile)
+            again = shape.reread_bytes(
+                load, tiling.query_tile, tiling.l2_bytes, site.formats.kv_cache
+            )
+            cache = cache + again / 2
+        return Work(matmul_flops=self.pair_flops() * pairs, cache_read_bytes=cache)
+
+    def pair_flops(self) -> int:
+        """FLOPs of one query-key pair over all heads."""
+        return 2 * self.shape.heads * self.shape.head_dim
+
+    def cache_bytes(self, load: Load, formats: Formats) -> Number:
+        """Bytes of K (or V) read from the cache."""
+        return self.shape.cache_tokens(load) * self.shape.kv_bytes_per_token(formats.kv_cache) / 2
+
+
+@dataclass(frozen=True)
+class AttentionScores(AttentionPart):
+    """Scores = Q·Kᵀ per head: a batched GEMM whose output is O(S²) and kept in FP32."""
+
+    about: ClassVar[str] = "Q·Kᵀ per head (part of attention)"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        width = self.shape.heads * self.shape.head_dim
+        if static(inputs[0][-1]) != width:
+            raise ValueError(
+                f"Q is {show_shape(inputs[0])}, but {self.shape.heads} heads of "
+                f"{self.shape.head_dim} need a last side of {width}"
+            )
+        return ((as_dim(self.shape.heads), Dim(symbols=(Pairs(self.shape.window),))),)
+
+    def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
+        del inputs, formats
+        return "fp32"
+
+
+@dataclass(frozen=True)
+class AttentionMask(Operator):
+    """Scale, optional soft cap and causal mask of the scores."""
+
+    softcap: bool = False
+
+    op_class: ClassVar[OpClass] = OpClass.POINTWISE
+    about: ClassVar[str] = "scale and mask the scores (part of attention)"
+
+    def work(self, site: Site) -> Work:
+        flops = 2 + (2 + EXP_FLOPS if self.softcap else 0)
+        return Work(vector_flops=flops * site.elements())
+
+    def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
+        del inputs, formats
+        return "fp32"
+
+
+@dataclass(frozen=True)
+class AttentionSoftmax(Softmax):
+    """Row softmax of the scores, in FP32, written in the activations' format."""
+
+    about: ClassVar[str] = "softmax of the scores (part of attention)"
+
+
+@dataclass(frozen=True)
+class AttentionValues(AttentionPart):
+    """O = P·V per head."""
+
+    about: ClassVar[str] = "P·V per head (part of attention)"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        del inputs
+        return ((Dim(symbols=("tokens",)), as_dim(self.shape.heads * self.shape.head_dim)),)
+
+
+@operator("attention")
+@dataclass(frozen=True)
+class Attention(Operator):
+    """Multi-head attention with grouped KV heads: Q is [tokens, heads·head_dim], the second input
+    is the handle of a ``kv_cache_write``.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int | None = None
+    """Keys a query may look back on, itself included; none for all."""
+    causal: bool = True
+    softcap: bool = False
+
+    op_class: ClassVar[OpClass] = OpClass.CONTRACTION
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    about: ClassVar[str] = "attention over the KV cache: scores, mask, softmax, values"
+    matrix: ClassVar[bool] = True
+
+    def layout(self) -> Heads:
+        """The layer's shape on this rank."""
+        return Heads(self.heads, self.kv_heads, self.head_dim, self.window, self.causal)
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads do not share {self.kv_heads} KV heads evenly")
+        cached, need = static(inputs[1][-1]), 2 * self.kv_heads * self.head_dim
+        if cached != need:
+            raise ValueError(
+                f"the cache holds {cached} elements a token, but {self.kv_heads} KV heads of "
+                f"{self.head_dim} need {need}"
+            )
+        return AttentionScores(self.layout()).shapes(inputs) and (inputs[0],)
+
+    def parts(self) -> tuple[Part, ...]:
+        layout = self.layout()
+        return (
+            Part("scores", AttentionScores(layout), (0, 1)),
+            Part("mask", AttentionMask(self.softcap), ("scores",)),
+            Part("softmax", AttentionSoftmax(), ("mask",)),
+            Part("values", AttentionValues(layout), ("softmax", 1)),
+        )
+
+    def sharded(self, ranks: int) -> tuple[Operator, str | None]:
+        heads = divide(self.heads, ranks, "attention heads")
+        return replace(self, heads=heads, kv_heads=kv_heads_per_rank(self.kv_heads, ranks)), None

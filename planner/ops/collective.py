@@ -1,0 +1,47 @@
+"""Collectives over the ranks of a tensor-parallel group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planner.ops.registry import operator
+from planner.ops.types import OpClass, Operator, Shape, Site, Work
+
+
+@operator("all_reduce")
+@dataclass(frozen=True)
+class AllReduce(Operator):
+    """Sums a tensor over ``ranks``. Each rank sends 2(N−1)/N of it: reduce-scatter, all-gather.
+
+    Source of the factor: the bandwidth-optimal ring (Patarasuk and Yuan 2009), as nccl-tests uses.
+    """
+
+    ranks: int
+
+    op_class: ClassVar[OpClass] = OpClass.COLLECTIVE
+    about: ClassVar[str] = "sum over tensor-parallel ranks"
+
+    def work(self, site: Site) -> Work:
+        size = site.inputs[0].bytes(site.load)
+        return Work(
+            vector_flops=site.elements(), link_bytes=2 * (self.ranks - 1) / self.ranks * size
+        )
+
+
+@operator("all_gather")
+@dataclass(frozen=True)
+class AllGather(Operator):
+    """Joins the ranks' slices of the last side. Each rank sends (N−1)/N of the result."""
+
+    ranks: int
+
+    op_class: ClassVar[OpClass] = OpClass.COLLECTIVE
+    about: ClassVar[str] = "join the slices of tensor-parallel ranks"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((*inputs[0][:-1], inputs[0][-1] * self.ranks),)
+
+    def work(self, site: Site) -> Work:
+        size = site.outputs[0].bytes(site.load)
+        return Work(link_bytes=(self.ranks - 1) / self.ranks * size)

@@ -1,0 +1,111 @@
+"""Matrix products: a layer's projection, and a product of two activations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from planner.ops.registry import operator
+from planner.ops.types import (
+    Formats,
+    OpClass,
+    Operator,
+    Parameters,
+    Shape,
+    Site,
+    Work,
+    as_dim,
+    divide,
+    show_shape,
+    static,
+)
+
+Shard = Literal["none", "column", "row", "kv", "vocab"]
+
+
+@operator("linear")
+@dataclass(frozen=True)
+class Linear(Operator):
+    """Y = X·W (+ bias): X is [.., K], W is [K, N], Y is [.., N].
+
+    FLOPs = 2·M·K·N on the matrix unit; the weights are read once a step whatever M is.
+    A bias adds M·N vector FLOPs. Leaves out: re-reads of W or X by tiles that miss the L2.
+    """
+
+    features: int
+    """N."""
+    bias: bool = False
+    shard: Shard = "none"
+    """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after), ``kv``
+    (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
+    unit: int = 1
+    """Features that stay together when cut, as in head_dim."""
+    tied: bool = False
+    """Shares its weights with the embedding: read, but held in memory once."""
+    quantizable: bool = True
+    """False where engines keep 16 bit (LM head)."""
+
+    op_class: ClassVar[OpClass] = OpClass.CONTRACTION
+    about: ClassVar[str] = "projection Y = X·W (+ bias)"
+    matrix: ClassVar[bool] = True
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((*inputs[0][:-1], as_dim(self.features)),)
+
+    def parameters(self, inputs: tuple[Shape, ...], formats: Formats) -> tuple[Parameters, ...]:
+        dtype = formats.weights if self.quantizable else formats.activations
+        weights = Parameters(static(inputs[0][-1]) * self.features, dtype, shared=self.tied)
+        if not self.bias:
+            return (weights,)
+        return (weights, Parameters(self.features, formats.activations))
+
+    def work(self, site: Site) -> Work:
+        rows, depth = site.rows(), static(site.inputs[0].shape[-1])
+        return Work(
+            matmul_flops=2 * rows * depth * self.features,
+            vector_flops=rows * self.features if self.bias else 0,
+            weight_bytes=site.weight_bytes(),
+        )
+
+    def sharded(self, ranks: int) -> tuple[Operator, str | None]:
+        if self.shard == "none":
+            return self, None
+        if self.shard == "row":
+            return self, "all_reduce"
+        if self.shard == "vocab":
+            return replace(self, features=-(-self.features // ranks)), "all_gather"
+        units = self.features // self.unit
+        if self.shard == "kv" and units < ranks:
+            divide(ranks, units, f"ranks over {units} KV heads" if ranks % units else "ranks")
+            return replace(self, features=self.unit), None
+        return replace(self, features=divide(units, ranks, self._unit_name()) * self.unit), None
+
+    def matmul_format(self, formats: Formats) -> str:
+        return formats.matmul if self.quantizable else formats.activations
+
+    def _unit_name(self) -> str:
+        return "output features" if self.unit == 1 else f"heads of {self.unit}"
+
+
+@operator("matmul")
+@dataclass(frozen=True)
+class MatMul(Operator):
+    """C = A·B of two activations: A is [.., K], B is [.., K, N] with the same leading sides.
+
+    FLOPs = 2·M·K·N for each leading index.
+    """
+
+    op_class: ClassVar[OpClass] = OpClass.CONTRACTION
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    about: ClassVar[str] = "product of two activations"
+    matrix: ClassVar[bool] = True
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        left, right = inputs
+        if len(right) < 2 or left[-1] != right[-2]:  # noqa: PLR2004 - a matrix has two sides
+            raise ValueError(f"{show_shape(left)} · {show_shape(right)}: the inner sides differ")
+        return ((*left[:-1], right[-1]),)
+
+    def work(self, site: Site) -> Work:
+        columns = site.load.dim(site.outputs[0].shape[-1])
+        return Work(matmul_flops=2 * site.elements() * columns)

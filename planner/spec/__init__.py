@@ -1,0 +1,1 @@
+"""YAML in, frozen values out; every fault with file, line and column."""

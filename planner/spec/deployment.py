@@ -1,0 +1,91 @@
+"""What a deployment must be beyond its fields' types, and what isn't built yet."""
+
+from __future__ import annotations
+
+from planner.errors import Fault
+from planner.spec.faults import said
+from planner.spec.types import DeploymentSpec, Step
+
+_UNBUILT = {
+    "nodes": "plan one node; a larger `parallel.tensor` counts its GPUs",
+    "network": "plan one node, whose GPUs the gpu spec's `link` joins",
+    "speculation": "plan the step without draft tokens",
+    "prefix_cache": "leave shared prompt tokens out of `workload.input`",
+    "pools": "plan prefill and decode as two deployments",
+    "adapters": "plan the base model",
+}
+
+
+def check(deployment: DeploymentSpec) -> list[Fault]:
+    """Every fault of a deployment whose fields are each right by themselves."""
+    faults = [*_question(deployment), *_groups(deployment), *_unbuilt(deployment)]
+    if deployment.step:
+        faults += _members(deployment.step)
+    return faults
+
+
+def members(step: Step) -> list[str]:
+    """Which of decode, prefill, mixed and shapes a step has; a checked one has exactly one."""
+    return [name for name in Step.model_fields if getattr(step, name) is not None]
+
+
+def _question(deployment: DeploymentSpec) -> list[Fault]:
+    if deployment.step is None and deployment.workload is None:
+        hint = "as in step: {decode: {batch: 1, context: 4096}}"
+        return [deployment.origin.fault("missing a step or a workload", hint)]
+    if deployment.step and deployment.workload:
+        place = deployment.origin.at("workload")
+        message = "a deployment has a step or a workload, not both"
+        return [place.fault(said(place.path, message), "remove one of them", key=True)]
+    return []
+
+
+def _members(step: Step) -> list[Fault]:
+    given, choices = members(step), ", ".join(Step.model_fields)
+    if not given:
+        return [step.origin.fault(said(step.origin.path, f"must hold one of {choices}"))]
+    faults = []
+    for name in given[1:]:
+        place = step.origin.at(name)
+        message = f"a step is one of {choices}; this one has {given[0]} already"
+        faults.append(place.fault(said(place.path, message), "remove one of them", key=True))
+    return faults
+
+
+def _groups(deployment: DeploymentSpec) -> list[Fault]:
+    faults = []
+    for group in (deployment.step and deployment.step.mixed) or ():
+        if group.kv_tokens < group.new_tokens:
+            place = group.origin.at("kv_tokens")
+            message = f"must be at least new_tokens = {group.new_tokens}, got {group.kv_tokens}"
+            hint = "kv_tokens includes the new tokens"
+            faults.append(place.fault(said(place.path, message), hint))
+    return faults
+
+
+def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:
+    found = [
+        (name, hint) for name, hint in _UNBUILT.items() if getattr(deployment, name) is not None
+    ]
+    if deployment.parallel.pipeline > 1:
+        found.append(("parallel.pipeline", "use parallel.tensor or parallel.data"))
+    if deployment.parallel.expert > 1:
+        found.append(("parallel.expert", "use parallel.tensor, which splits each expert"))
+    places = [(deployment.origin.at(*name.split(".")), hint) for name, hint in found]
+    faults = [place.fault(said(place.path, "not supported yet"), hint) for place, hint in places]
+    return faults + _load(deployment)
+
+
+def _load(deployment: DeploymentSpec) -> list[Fault]:
+    workload = deployment.workload
+    if workload is None:
+        return []
+    if workload.concurrency is not None:
+        place = workload.origin.at("concurrency")
+        hint = "give workload.batch, a static batch"
+        return [place.fault(said(place.path, "not supported yet"), hint, key=True)]
+    if workload.batch is None:
+        return [
+            workload.origin.fault(said(workload.origin.path, "missing field 'batch'"), key=True)
+        ]
+    return []

@@ -1,0 +1,1 @@
+"""What was planned and measured, kept: rows are appended, never edited."""

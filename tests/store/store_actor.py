@@ -1,0 +1,101 @@
+"""What the other process of a test does: ``python store_actor.py ACTION URL …``."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+from sqlalchemy import Engine, event
+from store_examples import example_plan
+
+from planner.errors import StoreError
+from planner.store import address, engine, schema
+from planner.store.database import open_store
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def wait_for(moment: str) -> None:
+    while time.time() < float(moment):
+        time.sleep(0.001)
+
+
+def open_at(url: str, moment: str) -> None:
+    wait_for(moment)
+    open_store(url).close()
+
+
+def save_fifty(url: str, first: str) -> None:
+    with open_store(url) as store:
+        for number in range(int(first), int(first) + 50):
+            assert store.save_plan(example_plan(number))
+            say(number)
+
+
+def save_same(url: str, moment: str) -> None:
+    with open_store(url) as store:
+        wait_for(moment)
+        say(sum(store.save_plan(example_plan(number)) for number in range(50)))
+
+
+def stop_at(connections: type[Engine] | Engine, words: str) -> None:
+    """Say so and sleep once the database is about to be sent a statement with these words."""
+
+    @event.listens_for(connections, "before_cursor_execute")
+    def stop(_connection, _cursor, statement, *_rest):
+        if words in statement:
+            say("half way")
+            time.sleep(60)
+
+
+def stop_in_save(url: str) -> None:
+    with open_store(url) as store:
+        stop_at(store._engine, "INSERT INTO plan_kernel")
+        store.save_plan(example_plan(7))
+
+
+def stop_in_create(url: str) -> None:
+    stop_at(Engine, "CREATE TABLE baseline")
+    open_store(url)
+
+
+def upgrade_at(url: str, moment: str, migrations: str) -> None:
+    place = address.parse(url)
+    connections = engine.create(place)
+    wait_for(moment)
+    schema.bring_up_to_date(connections, place, Path(migrations))
+
+
+def fill_disk(url: str, size_bytes: str) -> None:
+    """A limit on the size of files stands in for a full disk."""
+    with open_store(url) as store:
+        assert store.save_plan(example_plan(0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size_bytes), int(size_bytes)))
+        try:
+            for number in range(1, 1000):
+                store.save_plan(example_plan(number))
+                say(number)
+        except StoreError as error:
+            say(error)
+
+
+def modules(url: str) -> None:
+    open_store(url).close()
+    say(*sorted(sys.modules))
+
+
+def without_driver(url: str) -> None:
+    sys.modules["psycopg"] = None  # type: ignore[assignment]
+    try:
+        open_store(url)
+    except StoreError as error:
+        say(error)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
