@@ -8,8 +8,11 @@ chain is read back from the last one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 from planner.fusion.objective import Label, Objective
-from planner.fusion.types import SearchTooLarge
+from planner.fusion.types import NoSchedule, SearchTooLarge
 
 Row = dict[int, list[Label]]
 """By boundary state reached, the labels of the paths to it."""
@@ -20,35 +23,91 @@ Matrix = dict[int, Row]
 Path = tuple[str, tuple[int, ...]]
 """A kind of block and the payloads of its kernels in order."""
 
-MAX_LABELS = 1_000_000
+
+@dataclass(frozen=True)
+class Stretch:
+    """Equal blocks in a row."""
+
+    name: str
+    """Of its window, for messages."""
+    start: int
+    """How many blocks lie before it."""
+    times: int
+    matrix: Matrix
+    """Of one block."""
 
 
-def advance(objective: Objective, row: Row, matrix: Matrix, name: str) -> Row:
-    """The row after one more matrix. ``name`` tells where, should there be too many labels."""
-    join = objective.join
-    found: Row = {}
-    for middle, heads in row.items():
-        for out, tails in matrix.get(middle, {}).items():
-            labels = found.setdefault(out, [])
-            count = len(labels) + len(heads) * len(tails)
-            if count > MAX_LABELS:
-                raise SearchTooLarge(name, count, MAX_LABELS, "labels")
-            labels += [join(head, tail) for head in heads for tail in tails]
-    return {out: objective.prune(labels) for out, labels in found.items()}
+@dataclass(frozen=True)
+class Place:
+    """Where in the model a path over some blocks may lie."""
+
+    state: int
+    """Boundary state it begins in."""
+    out: int
+    """Boundary state it ends in."""
+    first: int
+    """The least number of blocks before it,"""
+    last: int
+    """and the greatest."""
+    blocks: int
+    """How many blocks it leads over."""
 
 
-def repeat(objective: Objective, row: Row, squares: list[Matrix], times: int, name: str) -> Row:
-    """The row after ``times`` equal blocks.
+Keep = Callable[[Place, list[Label]], list[Label]]
+"""Drops labels that no schedule needs."""
 
-    ``squares`` holds the matrix of one block and grows by those of 2, 4, 8 … blocks as needed.
-    """
-    for bit in range(times.bit_length()):
-        if bit == len(squares):
-            last = squares[-1]
-            squares.append({s: advance(objective, r, last, name) for s, r in last.items()})
-        if times >> bit & 1:
-            row = advance(objective, row, squares[bit], name)
-    return row
+
+@dataclass(frozen=True)
+class Chain:
+    """How to join blocks: under which objective, with how many labels at a time, keeping which."""
+
+    objective: Objective
+    max_labels: int
+    keep: Keep | None = None
+
+    def run(self, stretches: list[Stretch]) -> Row:
+        """The labels of whole schedules.
+
+        Raises NoSchedule when a block cannot be completed, SearchTooLarge when one join would make
+        more than ``max_labels`` labels.
+        """
+        row: Row = {0: [self.objective.identity]}
+        for stretch in stretches:
+            row = self._repeat(row, stretch)
+            if not row:
+                raise NoSchedule(f"fusion: the kernels given cannot complete {stretch.name}")
+        return row
+
+    def _repeat(self, row: Row, stretch: Stretch) -> Row:
+        """The row after all blocks of the stretch: a product with some of the powers 1, 2, 4 …"""
+        power, blocks, done = stretch.matrix, 1, stretch.start
+        while True:
+            if stretch.times & blocks:
+                done += blocks
+                row = self._advance(row, power, stretch.name, Place(0, 0, 0, 0, done))
+            blocks *= 2
+            if blocks > stretch.times:
+                return row
+            last = stretch.start + stretch.times - blocks
+            power = {
+                s: self._advance(r, power, stretch.name, Place(s, 0, stretch.start, last, blocks))
+                for s, r in power.items()
+            }
+
+    def _advance(self, row: Row, matrix: Matrix, name: str, place: Place) -> Row:
+        """The row after one more matrix; its labels lie at the place, whatever they end in."""
+        join = self.objective.join
+        found: Row = {}
+        for middle, heads in row.items():
+            for out, tails in matrix.get(middle, {}).items():
+                labels = found.setdefault(out, [])
+                count = len(labels) + len(heads) * len(tails)
+                if count > self.max_labels:
+                    raise SearchTooLarge(name, count, self.max_labels, "labels")
+                labels += [join(head, tail) for head in heads for tail in tails]
+        if self.keep is not None:
+            found = {o: self.keep(replace(place, out=o), labels) for o, labels in found.items()}
+        return {out: self.objective.prune(labels) for out, labels in found.items() if labels}
 
 
 def paths(label: Label) -> list[tuple[Path, int]]:

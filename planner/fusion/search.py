@@ -24,9 +24,10 @@ have to wait for (they run *ahead*). Three invariants make this exact:
 
 from __future__ import annotations
 
-from planner.fusion.chain import MAX_LABELS, Matrix, Path, Row, paths, repeat
+from planner.fusion.bound import Bounds
+from planner.fusion.chain import Chain, Matrix, Path, Row, Stretch, paths
 from planner.fusion.explore import Space, StateGraph, explore
-from planner.fusion.objective import IMPOSSIBLE, Label, Objective
+from planner.fusion.objective import IMPOSSIBLE, Label, Objective, TwoClock
 from planner.fusion.types import (
     Launch,
     NoSchedule,
@@ -38,11 +39,22 @@ from planner.fusion.types import (
 )
 from planner.fusion.windows import Window
 
+MAX_LABELS = 200_000
+EASY_LABELS = 64
+"""Up to so many labels in one join, bounds would cost more than they save."""
 
-def search(problem: Problem, objective: Objective, space: Space | None = None) -> Schedule:
+
+def search(
+    problem: Problem,
+    objective: Objective,
+    space: Space | None = None,
+    *,
+    easy_labels: int = EASY_LABELS,
+) -> Schedule:
     """The cheapest schedule of the problem.
 
     ``space`` is the result of ``explore`` for a problem of the same shape; it serves any prices.
+    ``easy_labels`` changes how long it takes, never the cost found.
     Raises NoSchedule when the kernels cannot run every node, SearchTooLarge when there is too much
     to look at, ValueError when the space belongs to another problem.
     """
@@ -50,17 +62,32 @@ def search(problem: Problem, objective: Objective, space: Space | None = None) -
         space = explore(problem, order_free=objective.order_free)
     if space.shape != problem.shape or space.order_free != objective.order_free:
         raise ValueError("the space was explored for another problem or objective")
-    leaves = [objective.kernel(c.price, slot) for slot, c in enumerate(problem.candidates)]
-    row: Row = {0: [objective.identity]}
-    powers: dict[Pair, list[Matrix]] = {}
-    for pair, times in problem.passes:
-        if pair not in powers:
-            powers[pair] = [evaluate(space, pair, leaves, objective)]
-        name = space.windows[pair].name
-        row = repeat(objective, row, powers[pair], times, name)
-        if not row:
-            raise NoSchedule(f"fusion: the kernels given cannot complete a block at {name}")
+    stretches = _stretches(problem, space, objective)
+    row = _join(stretches, objective, easy_labels)
     return _schedule(problem, objective, objective.best(row[0]))
+
+
+def _stretches(problem: Problem, space: Space, objective: Objective) -> list[Stretch]:
+    leaves = [objective.kernel(c.price, slot) for slot, c in enumerate(problem.candidates)]
+    matrices: dict[Pair, Matrix] = {}
+    found: list[Stretch] = []
+    start = 0
+    for pair, times in problem.passes:
+        if pair not in matrices:
+            matrices[pair] = evaluate(space, pair, leaves, objective)
+        found.append(Stretch(space.windows[pair].name, start, times, matrices[pair]))
+        start += times
+    return found
+
+
+def _join(stretches: list[Stretch], objective: Objective, easy_labels: int) -> Row:
+    """The labels of whole schedules, with bounds only where there are many labels."""
+    if not isinstance(objective, TwoClock):
+        return Chain(objective, MAX_LABELS).run(stretches)
+    try:
+        return Chain(objective, easy_labels).run(stretches)
+    except SearchTooLarge:
+        return Chain(objective, MAX_LABELS, Bounds(stretches)).run(stretches)
 
 
 def evaluate(space: Space, pair: Pair, leaves: list[Label], objective: Objective) -> Matrix:

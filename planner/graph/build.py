@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.errors import Fault, SpecError
@@ -11,7 +11,6 @@ from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
 from planner.ops.types import Formats, Tensor, show_shape
-from planner.spec.catalog import Catalog
 from planner.spec.origin import Origin
 from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
 
@@ -19,13 +18,17 @@ IDS_DTYPE = "fp32"
 """Width of token ids: engines pass 32-bit integers."""
 
 
-def model_graph(model: ModelSpec, catalog: Catalog, formats: Formats, ranks: int = 1) -> ModelGraph:
+def model_graph(
+    model: ModelSpec, blocks: Mapping[str, BlockSpec], formats: Formats, ranks: int = 1
+) -> ModelGraph:
     """Build the graph of a model on one of ``ranks`` tensor-parallel ranks.
+
+    ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``).
 
     Raises SpecError with every fault found in the model or its blocks.
     """
     names = model_names(model)
-    builder = _Builder(model, catalog, formats, ranks, names)
+    builder = _Builder(model, blocks, formats, ranks, names)
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
@@ -37,7 +40,7 @@ class _Builder:
     """Walks the sequence once, building each kind of block where it first occurs."""
 
     model: ModelSpec
-    catalog: Catalog
+    blocks: Mapping[str, BlockSpec]
     formats: Formats
     ranks: int
     names: Names
@@ -70,8 +73,7 @@ class _Builder:
     def _kind(self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]) -> int | None:
         key = (use.block, use.label, tuple(sorted(use.given.items(), key=str)))
         if key not in self._built:
-            spec = self._block_spec(use, origin)
-            block = self._block(spec, use, origin, incoming)
+            block = self._block(self.blocks[use.block], use, origin, incoming)
             if block is None:
                 return None
             self._built[key] = len(self.kinds)
@@ -79,14 +81,6 @@ class _Builder:
         kind = self._built[key]
         fits = self._check_fit(self.kinds[kind], incoming, origin, "the block before it")
         return kind if fits else None
-
-    def _block_spec(self, use: BlockUse, origin: Origin) -> BlockSpec:
-        own = self.model.blocks.get(use.block)
-        if own is not None:
-            return own
-        spec = self.catalog.find("block", use.block, origin.at("block"))
-        assert isinstance(spec, BlockSpec)
-        return spec
 
     def _block(
         self, spec: BlockSpec, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]

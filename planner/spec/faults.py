@@ -163,8 +163,8 @@ def _wrong_type(
 
 def _type_hint(group: list[_Problem], spec: type[BaseModel], origin: Origin) -> str | None:
     kinds, value = {problem.kind for problem in group}, group[0].input
-    if "string_type" in kinds and isinstance(value, int | float):
-        return f"for text, put it in quotes: '{origin.word()}'"
+    if kinds == {"string_type"} and isinstance(value, int | float):
+        return f"put it in quotes: '{origin.word()}'"
     if "model_type" in kinds:
         return f"with {', '.join(fields_at(spec, group[0].loc)[:_FEW_FIELDS])}"
     if kinds == {"bool_type"}:

@@ -83,7 +83,8 @@ def _kind(data: dict[str, Any], document: Document, wanted: str | None) -> str:
     found = data["kind"]
     if not isinstance(found, str) or found not in KINDS:
         message = f"kind: must be one of {kinds}, got {shown(found)}"
-        raise SpecError([place.fault(message, did_you_mean(str(found)[:80], KINDS))])
+        guess = did_you_mean(found[:80], KINDS) if isinstance(found, str) else None
+        raise SpecError([place.fault(message, guess)])
     if wanted and found != wanted:
         message = f"kind: this is a spec of kind {found}, expected {wanted}"
         raise SpecError([place.fault(message)])

@@ -39,8 +39,10 @@ class Document:
 
     def fault(self, line: int, column: int, message: str, hint: str | None = None) -> Fault:
         """A fault at a place of this text, with its line as an excerpt."""
-        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return Fault(Where(self.file, line, column), message, hint, _excerpt(text))
+        if line > len(self.lines) > 0:  # the parser counts the end of a text as one line more
+            line, column = len(self.lines), len(self.lines[-1]) + 1
+        text = _excerpt(self.lines[line - 1]) if 0 < line <= len(self.lines) else None
+        return Fault(Where(self.file, line, column), message, hint, text)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from planner.errors import Fault, PlannerError, SpecError, UsageError
 from planner.registry import nearest
+from planner.spec.faults import MOST_FAULTS
 from planner.spec.nodes import DEEPEST, Node, parse
 from planner.spec.origin import Document, Mark
 from planner.spec.origin import Path as Place
@@ -67,7 +68,7 @@ def read(raw: bytes | str, file: str) -> Reading:
     faults: list[Fault] = []
     root = parse(text, document, faults)
     if root is None or (root.kind == "scalar" and not root.text):
-        where = (root.line, root.column) if root else (1 if text else 0, 1)
+        where = (root.line, root.column) if root else (1 if raw else 0, 1)
         raise SpecError([*faults, document.fault(*where, "there is nothing in this file")])
     if root.kind != "map":
         message, hint = "a spec is a mapping", "begin with 'key: value' lines"
@@ -75,7 +76,8 @@ def read(raw: bytes | str, file: str) -> Reading:
     built = Construction(document, faults)
     data = built.value(root, ())
     built.mark((), root, root)
-    return Reading(data, Document(file, document.lines, built.marks), tuple(faults), built.whole)
+    marked = Document(file, document.lines, built.marks)
+    return Reading(data, marked, tuple(faults[:MOST_FAULTS]), built.whole)
 
 
 def _decoded(raw: bytes | str, file: str) -> str:

@@ -279,6 +279,10 @@ class FusionRule(Spec):
         description="Instead of a pattern: any connected group of operators of these classes",
     )
     max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    excludes: tuple[str, ...] = Field(
+        (),
+        description="Operators that join no group by classes; `*` matches any run of characters",
+    )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     query_tile: int | None = Field(
         None, description="Rows of Q a tile covers (attention): KV is re-read once per tile row"
@@ -312,8 +316,8 @@ class CaptureMode(Spec):
 class SizeRange(Spec):
     """Capture sizes first, first+step, … up to last (at most `cap`), both ends in."""
 
-    first: Expression
-    last: Expression
+    first: Expression = Field(description="Over flags, and `cap`")
+    last: Expression = Field(description="Over flags, and `cap`")
     step: int = Field(ge=1)
 
 
@@ -324,8 +328,12 @@ class CaptureSizes(Spec):
     cap: Expression = Field(description="Largest size, over flags: `min(max_num_seqs * 2, 512)`")
     sizes: tuple[int, ...] = ()
     ranges: tuple[SizeRange, ...] = ()
-    powers_of_two_from: int | None = None
-    extra: tuple[Expression, ...] = ()
+    powers_of_two_from: int | None = Field(
+        None, ge=1, description="Every power of two from here up to `cap`"
+    )
+    extra: tuple[Expression, ...] = Field(
+        (), description="Further sizes over flags, and `cap`; those above `cap` are left out"
+    )
     full_cap: Expression | None = Field(
         None, description="Largest size with a full graph, where it differs"
     )
@@ -341,7 +349,9 @@ class CaptureSpec(Spec):
     )
     splits: tuple[KernelName, ...] = Field((), description="Operators that split a piecewise graph")
     outside: tuple[str, ...] = Field((), description="Names of nodes that no graph holds")
-    sizes: tuple[CaptureSizes, ...] = ()
+    sizes: tuple[CaptureSizes, ...] = Field(
+        (), description="The first whose conditions hold; without any, each size met is captured"
+    )
     pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
 
 
@@ -361,8 +371,14 @@ class HostSpec(Spec):
 class ReserveSpec(Spec):
     """Memory that is neither weights nor KV cache."""
 
+    budget: Literal["whole", "static", "free"] = Field(
+        "whole",
+        description="What shares `utilization` of visible memory: `whole`, everything the engine"
+        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV cache,"
+        " which gets that share of what weights, activations and runtime leave",
+    )
     utilization: tuple[Choice, ...] = Field(
-        min_length=1, description="Share of visible memory the engine may take"
+        min_length=1, description="Share of visible (or free) memory the engine may take"
     )
     runtime: tuple[BytesChoice, ...] = Field(min_length=1, description="Context, NCCL, workspaces")
     graphs: tuple[BytesChoice, ...] = Field(min_length=1, description="Captured CUDA Graphs")

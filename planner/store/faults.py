@@ -29,6 +29,7 @@ _SQLITE: tuple[_Sentence, ...] = (
 _POSTGRESQL: tuple[_Sentence, ...] = (
     ("28", "refused the login", "check user, password and the server's pg_hba.conf"),
     ("3D000", "does not exist", "create it with createdb"),
+    ("3F000", "has no schema that this role may use", "have the role granted USAGE and CREATE"),
     ("42501", "does not permit this", "have the role granted what it lacks"),
     ("25006", "is read-only", "name the primary server, not a standby"),
     ("531", "could not grow: the server's disk is full", "free some space there and repeat"),

@@ -208,7 +208,7 @@ def test_dense_rates_against_the_figures_that_tables_get_wrong(name, dtype, flop
     ("name", "visible_bytes"),
     [
         ("h100-sxm", 81_089 * MIB),  # 79.19 GiB
-        ("h200-sxm", 143_156 * MIB),  # 139.80 GiB; nvidia-smi has 143,771 MiB
+        ("h200-sxm", 143_771 * MIB),  # nvidia-smi; torch has 139.80 GiB
         ("a100-80gb-sxm", 79.15 * GIB),
         ("l40s", 44.40 * GIB),
         ("rtx-4090", 23.52 * GIB),

@@ -25,7 +25,7 @@ def url(request, tmp_path):
     """Where no store is yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'plans.db'}"
-    return request.getfixturevalue("server").fresh_database()
+    return request.getfixturevalue("server").fresh_schema()
 
 
 @pytest.fixture

@@ -20,13 +20,13 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-def wait_for(moment: str) -> None:
-    while time.time() < float(moment):
-        time.sleep(0.001)
+def wait_for_the_others() -> None:
+    say("ready")
+    sys.stdin.readline()
 
 
-def open_at(url: str, moment: str) -> None:
-    wait_for(moment)
+def open_together(url: str) -> None:
+    wait_for_the_others()
     open_store(url).close()
 
 
@@ -37,9 +37,9 @@ def save_fifty(url: str, first: str) -> None:
             say(number)
 
 
-def save_same(url: str, moment: str) -> None:
+def save_same(url: str) -> None:
     with open_store(url) as store:
-        wait_for(moment)
+        wait_for_the_others()
         say(sum(store.save_plan(example_plan(number)) for number in range(50)))
 
 
@@ -64,10 +64,10 @@ def stop_in_create(url: str) -> None:
     open_store(url)
 
 
-def upgrade_at(url: str, moment: str, migrations: str) -> None:
+def upgrade_together(url: str, migrations: str) -> None:
     place = address.parse(url)
     connections = engine.create(place)
-    wait_for(moment)
+    wait_for_the_others()
     schema.bring_up_to_date(connections, place, Path(migrations))
 
 

@@ -10,6 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from planner.errors import StoreError
+from planner.store.database import open_store
 from planner.store.types import StoredPlan
 
 HERE = Path(__file__).parent
@@ -52,9 +56,19 @@ def actor(*arguments: object) -> subprocess.Popen[str]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, HERE / "store_actor.py", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": path},
     )  # fmt: skip
+
+
+def start_together(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Let go, at one moment, of processes that said they are ready; what each wrote then."""
+    for process in processes:
+        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [finish(process) for process in processes]
 
 
 def finish(process: subprocess.Popen[str]) -> str:
@@ -62,3 +76,18 @@ def finish(process: subprocess.Popen[str]) -> str:
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     return out.strip()
+
+
+def refusal(url: object, **options) -> str:
+    """The sentence with which opening is refused."""
+    with pytest.raises(StoreError) as refused:
+        open_store(str(url), **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def refused_save(store, number: int = 1) -> str:
+    with pytest.raises(StoreError) as refused:
+        store.save_plan(example_plan(number))
+    assert "\n" not in str(refused.value)
+    return str(refused.value)

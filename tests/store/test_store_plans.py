@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import event, text
 from store_examples import example_plan
 
 from planner.errors import UsageError
@@ -208,3 +209,22 @@ def test_a_kernel_refers_to_its_plan(store):
     orphan = text("INSERT INTO sample VALUES ('no run', 0, 'step', 'mean', 1.0, 's')")
     with store._engine.connect() as connection, pytest.raises(Exception, match=r"(?i)foreign key"):
         connection.execute(orphan)
+
+
+def test_rows_are_appended_and_never_edited(store):
+    """All that is sent to the database while plans are saved and read begins with one of these."""
+    sent = set()
+    event.listen(store._engine, "before_cursor_execute", lambda *call: sent.add(call[2].split()[0]))
+    for changes in ({}, {}, {"result_hash": "bb"}):
+        store.save_plan(example_plan(**changes))
+    store.plan("0")
+    store.plans(10, model="x")
+    assert sent - {"BEGIN"} == {"INSERT", "SELECT"}
+
+
+def test_threads_may_share_a_store(store):
+    """As the service does: 4 threads save 10 plans each."""
+    with ThreadPoolExecutor(4) as threads:
+        saved = list(threads.map(store.save_plan, map(example_plan, range(40))))
+    assert saved == [True] * 40
+    assert len(store.plans(100)) == 40

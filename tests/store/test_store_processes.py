@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from sqlalchemy import text
-from store_examples import actor, example_plan, finish
+from store_examples import actor, example_plan, finish, start_together
 
 from planner.store.database import open_store
 
 KERNELS_PER_PLAN = 3
-
-
-def moment() -> float:
-    """When the processes of a test begin: late enough for all to have loaded their modules."""
-    return time.time() + 1.5
 
 
 def kernels_per_plan(store) -> dict[str, int]:
@@ -36,9 +29,7 @@ def is_sound(store) -> bool:
 
 def test_processes_that_create_a_store_at_once_all_succeed(url):
     """One makes the tables, the others find them made."""
-    start = moment()
-    for process in [actor("open_at", url, start) for _ in range(4)]:
-        finish(process)
+    start_together([actor("open_together", url) for _ in range(4)])
     with open_store(url) as store:
         assert store.plans(1) == []
 
@@ -56,9 +47,8 @@ def test_plans_of_four_writers_at_once_are_all_there(url):
 def test_of_writers_of_the_same_plans_each_plan_is_new_to_one(url):
     """Two processes save the same 50 plans: 50 answers of 100 are "new"."""
     open_store(url).close()
-    start = moment()
-    processes = [actor("save_same", url, start) for _ in range(2)]
-    assert sum(int(finish(process)) for process in processes) == 50
+    new = start_together([actor("save_same", url) for _ in range(2)])
+    assert sum(map(int, new)) == 50
     with open_store(url) as store:
         assert set(kernels_per_plan(store).values()) == {KERNELS_PER_PLAN}
 

@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from spec_samples import DEPLOYMENT, GPU, MODEL
 
 from planner.errors import SpecError
 from planner.spec.load import load_text
-from tests.spec.samples import DEPLOYMENT, GPU, MODEL
 
 STEP = "model: m\ngpu: g\nstep: {decode: {batch: 1, context: 8}}\n"
 
@@ -45,7 +45,7 @@ YAML = {
     "duplicate key in braces": ("a: {b: 1, b: 2}\n", "1:11", "duplicate key 'b'"),
     "number as key": ("a: 1\n4: b\n", "2:1", "a key must be text, not 4 (put it in quotes: '4')"),
     "boolean as key": ("true: b\n", "1:1", "a key must be text, not true"),
-    "empty key": ("a: {? : b}\n", "1:6", "a key is empty"),
+    "empty key": ("a: {? : b}\n", "1:7", "a key is empty"),
     "list as key": ("? [a, b]\n: c\n", "1:3", "a key must be text"),
     "alias as key": ("a: &x b\n*x : c\n", "2:1", "a key must be text"),
     "merge key": ("a: &x {b: 1}\nc:\n  <<: *x\n", "3:3", "merge keys are not read"),
@@ -158,7 +158,7 @@ SPEC = {
     "number for text": (
         deployment('"0.26"', "0.10"),
         "10:12",
-        "(for text, put it in quotes: '0.10')",
+        "(put it in quotes: '0.10')",
     ),
     "mapping for text": (
         deployment("gpu: rtx-4090", "gpu: {name: x}"),

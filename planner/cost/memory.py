@@ -1,0 +1,177 @@
+"""Does it fit: weights, KV cache, activations and reserves against what CUDA can see.
+
+Per GPU (one tensor-parallel rank of one data replica):
+budget = visible × utilization; KV gets what weights, activations and reserves leave of it.
+Activations are the peak of the engine's profile step: a liveness pass over one block at its token
+budget, plus logits in 16 and 32 bit for its sampler run. Attention scores are left out there, since
+every engine profiles with fused attention. Off by the allocator's fragmentation and by workspaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.cost.engine import Engine
+from planner.cost.types import Device
+from planner.graph.totals import kv_bytes, kv_bytes_per_token, weights_bytes
+from planner.graph.types import Block, ModelGraph
+from planner.num import ceil_div
+from planner.ops.types import Load, Pairs, SequenceGroup
+from planner.spec.conditions import first
+from planner.spec.expr import whole
+from planner.spec.types import Choice
+
+LOGITS_COPY_BYTES = 4
+"""Samplers widen the logits to FP32 beside the 16-bit ones (`vllm v1/sample/sampler.py`)."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one GPU has, and what is taken before any KV cache."""
+
+    capacity_bytes: float
+    visible_bytes: float
+    utilization: float
+    budget_bytes: float
+    weights_bytes: float
+    activations_bytes: float
+    runtime_bytes: float
+    graphs_bytes: float
+    graphs_inside: bool
+    kv_block_tokens: int
+
+    @property
+    def kv_available_bytes(self) -> float:
+        """Bytes left for KV; negative where the model alone exceeds the budget."""
+        taken = self.weights_bytes + self.activations_bytes + self.runtime_bytes
+        if self.graphs_inside:
+            taken += self.graphs_bytes
+        return self.budget_bytes - taken
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A load held against a budget."""
+
+    budget: Budget
+    kv_bytes: float
+    """What this load's sequences hold at their present length, in whole blocks."""
+    kv_bytes_per_token: float
+    kv_tokens: int
+    """Tokens that fit into the KV space (at this context, where windows count)."""
+    max_batch: int | None
+    """Sequences of this context that fit; None for a graph without KV cache."""
+    max_context: int | None
+    """Longest context at which this batch fits, by memory alone."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the engine starts and holds the load."""
+        return self.kv_bytes <= self.budget.kv_available_bytes
+
+    @property
+    def missing_bytes(self) -> float:
+        """Bytes short; zero where it fits."""
+        return max(0.0, self.kv_bytes - self.budget.kv_available_bytes)
+
+
+def budget(
+    graph: ModelGraph, engine: Engine, device: Device, utilization: float | None
+) -> Budget:
+    """The budget of one GPU that runs one rank of the graph."""
+    memory = engine.spec.memory
+    share = utilization if utilization is not None else float(_value(memory.utilization, engine))
+    runtime, graphs = first(memory.runtime, engine.facts), first(memory.graphs, engine.facts)
+    return Budget(
+        device.capacity_bytes,
+        device.visible_bytes,
+        share,
+        device.visible_bytes * share,
+        weights_bytes(graph),
+        activation_bytes(graph, engine),
+        runtime.value if runtime else 0.0,
+        graphs.value if graphs else 0.0,
+        bool(_value(memory.graphs_inside, engine)),
+        memory.kv_block,
+    )
+
+
+def _value(choices: tuple[Choice, ...], engine: Engine) -> float:
+    choice = first(choices, engine.facts) or choices[-1]
+    if isinstance(choice.value, str):
+        return float(whole(choice.value, engine.whole_flags))
+    return float(choice.value or 0)
+
+
+def activation_bytes(graph: ModelGraph, engine: Engine) -> float:
+    """Peak of the engine's profile step. A graph that is no LLM has none: its load says it all."""
+    if not graph.symbols & {"tokens", "sequences"}:
+        return 0.0
+    tokens = int(_value(engine.spec.memory.profile_tokens, engine))
+    sequences = min(tokens, int(_value(engine.spec.memory.profile_sequences, engine)))
+    each = ceil_div(tokens, sequences)
+    load = Load((SequenceGroup(sequences, each, each),))
+    return max(live_bytes(block, load) for block in graph.kinds)
+
+
+def live_bytes(block: Block, load: Load) -> float:
+    """Most bytes of tensors alive at once while a block runs in order, fused tensors left out."""
+    last_use = {name: -1 for name in block.inputs}
+    for position, node in enumerate(block.nodes):
+        last_use |= dict.fromkeys((*node.inputs, *node.outputs), position)
+    last_use |= dict.fromkeys(block.outputs, len(block.nodes))
+    alive = sum(_bytes(block, name, load) for name in block.inputs)
+    peak = alive
+    for position, node in enumerate(block.nodes):
+        alive += sum(_bytes(block, name, load) for name in node.outputs)
+        extra = _bytes(block, node.inputs[0], load) if node.op_name == "sampling" else 0.0
+        peak = max(peak, alive + extra * LOGITS_COPY_BYTES / 2)
+        used = {*node.inputs, *node.outputs}
+        alive -= sum(_bytes(block, name, load) for name in used if last_use[name] == position)
+    return peak
+
+
+def _bytes(block: Block, name: str, load: Load) -> float:
+    tensor = block.tensors[name]
+    if any(isinstance(symbol, Pairs) for dim in tensor.shape for symbol in dim.symbols):
+        return 0.0
+    return float(tensor.bytes(load))
+
+
+def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
+    """Hold a load against a budget, and find how far it could grow."""
+    need = sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups)
+    per_token = kv_bytes_per_token(graph)
+    available = max(0.0, space.kv_available_bytes)
+    if not per_token or not load.groups:
+        return Fit(space, float(need), per_token, 0, None, None)
+    context = max(g.kv_tokens for g in load.groups)
+    batch = sum(g.count for g in load.groups)
+    max_batch = int(available // _held(graph, space, context))
+    block_bytes = per_token * space.kv_block_tokens
+    tokens = int(available // block_bytes) * space.kv_block_tokens
+    if _held(graph, space, context) < per_token * context:
+        tokens = int(available / _held(graph, space, context) * context)
+    longest = _longest(graph, space, batch, available)
+    return Fit(space, float(need), per_token, tokens, max_batch, longest)
+
+
+def _held(graph: ModelGraph, space: Budget, context: float) -> float:
+    """KV bytes of one sequence, its length rounded up to whole blocks."""
+    blocks = ceil_div(int(context), space.kv_block_tokens)
+    return float(kv_bytes(graph, blocks * space.kv_block_tokens))
+
+
+def _longest(graph: ModelGraph, space: Budget, batch: int, available: float) -> int:
+    """The longest context, in whole blocks, at which ``batch`` sequences fit. By bisection."""
+    low, high = 0, 1
+    limit = 2**40
+    while high < limit and batch * _held(graph, space, high) <= available:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if batch * _held(graph, space, middle) <= available:
+            low = middle
+        else:
+            high = middle
+    return low

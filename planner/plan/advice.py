@@ -1,0 +1,172 @@
+"""The checklist as computed what-ifs: each change is planned, and ranked by what it really buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import PlannerError
+from planner.plan.load import step_load
+from planner.plan.memory import changed, held
+from planner.plan.solve import Prepared, SolvedStep, prepare, solve_rule_set, solve_step
+from planner.plan.types import Plan
+from planner.spec.question import Question
+from planner.spec.types import Scalar
+
+WORTH_SHOWING = 0.01
+"""A change that buys less than one percent is noise to whoever has to make it."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One change, what it buys, and what it takes."""
+
+    change: str
+    """As ``--set`` takes it, or in words."""
+    why: str
+    step_s: float
+    gain: float
+    """Tokens per second against the plan's: 0.25 is a quarter more."""
+    fits: bool
+    lossless: bool
+    """False where the change lowers numerical precision."""
+
+
+@dataclass(frozen=True)
+class _WhatIf:
+    change: str
+    why: str
+    question: Question
+    lossless: bool = True
+
+
+def advise(question: Question, plan: Plan) -> tuple[Advice, ...]:
+    """What to change first, the largest gain first; changes under 1 % are left out.
+
+    Throughput is compared, so that a larger batch counts by what it yields. Each what-if is a full
+    plan of its step; one that cannot be built is left out.
+    """
+    prepared = prepare(question)
+    solved = solve_step(prepared, step_load(question.deployment), modes=())
+    rate = _rate(solved)
+    found = [_judge(what_if, rate) for what_if in _what_ifs(prepared, solved)]
+    found += _flag_advice(prepared, solved, rate, plan)
+    useful = [advice for advice in found if advice and advice.gain >= WORTH_SHOWING]
+    return tuple(sorted(useful, key=lambda advice: (not advice.fits, -advice.gain)))
+
+
+def _rate(solved: SolvedStep) -> float:
+    """Tokens a second; steps a second for a graph that is no LLM."""
+    return (solved.step.tokens or 1) / solved.chosen.timeline.time_s
+
+
+def _judge(what_if: _WhatIf, rate: float) -> Advice | None:
+    try:
+        prepared = prepare(what_if.question)
+        step = step_load(what_if.question.deployment)
+        solved = solve_step(prepared, step, modes=())
+        fits = held(prepared, step).fits
+    except PlannerError:
+        return None
+    gain = _rate(solved) / rate - 1
+    time_s = solved.chosen.timeline.time_s
+    return Advice(what_if.change, what_if.why, time_s, gain, fits, what_if.lossless)
+
+
+def _what_ifs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
+    yield from _graphs(prepared, solved)
+    yield from _formats(prepared)
+    yield from _batch(prepared, solved)
+
+
+def _graphs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
+    """Flags of the engine that turn graphs or fused attention on."""
+    for name, flag in prepared.question.backend.flags.items():
+        if not flag.tunable:
+            continue
+        now = solved.engine.flags.get(name)
+        for choice in flag.choices or (True, False):
+            if choice != now:
+                why = f"{flag.about} (now {_said(now)})"
+                yield _WhatIf(
+                    f"backend.flags.{name}={_said(choice)}",
+                    why,
+                    _with_flag(prepared.question, name, choice),
+                )
+
+
+def _with_flag(question: Question, name: str, value: Scalar) -> Question:
+    flags = {**question.deployment.backend.flags, name: value}
+    return changed(question, backend={"flags": flags})
+
+
+def _said(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _formats(prepared: Prepared) -> Iterator[_WhatIf]:
+    question, formats = prepared.question, prepared.formats
+    if formats.weights in {"bf16", "fp16", "fp32"} and "fp8" in question.gpu.matrix:
+        fp8 = {"weights": "fp8", "activations": "fp8"}
+        why = "half the weight bytes, and the FP8 rate where compute binds"
+        yield _WhatIf(
+            "precision.weights=fp8 precision.activations=fp8",
+            why,
+            changed(question, precision=fp8),
+            lossless=False,
+        )
+    if formats.kv_cache in {"bf16", "fp16"} and prepared.graph.symbols & {"tokens"}:
+        why = "half the KV bytes a decode step reads, twice the tokens that fit"
+        yield _WhatIf(
+            "precision.kv_cache=fp8",
+            why,
+            changed(question, precision={"kv_cache": "fp8"}),
+            lossless=False,
+        )
+
+
+def _batch(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
+    """The batch up to M*, as far as memory goes."""
+    deployment = prepared.question.deployment
+    step = deployment.step
+    if step is None or step.decode is None:
+        return
+    batch, replicas = step.decode.batch, deployment.parallel.data
+    crossings = [
+        cost.crossing_tokens
+        for costs in solved.costs
+        for cost in costs.nodes.values()
+        if cost.crossing_tokens is not None
+    ]
+    most = held(prepared, solved.step).max_batch
+    if not crossings or not most:
+        return
+    crossing = math.ceil(min(crossings)) * replicas
+    target = min(crossing, most * replicas)
+    if target <= batch:
+        return
+    limit = "M*, where the widest GEMM meets its ridge" if target == crossing else "all that fits"
+    decode = step.decode.model_copy(update={"batch": target})
+    yield _WhatIf(
+        f"step.decode.batch={target}",
+        f"weights are read once a step whatever the batch; {target} is {limit}",
+        changed(prepared.question, step={"decode": decode}),
+    )
+
+
+def _flag_advice(
+    prepared: Prepared, solved: SolvedStep, rate: float, plan: Plan
+) -> list[Advice | None]:
+    """All of the engine's own fusion flags turned at once, as the ``flags`` search found best."""
+    flags = plan.step.rule_sets["flags"].flags
+    if len(flags) < 2:  # noqa: PLR2004 - a single flag is among the what-ifs already
+        return []
+    solution = solve_rule_set(prepared, solved, "flags")
+    time_s = solution.timeline.time_s
+    gain = (solved.step.tokens or 1) / time_s / rate - 1
+    change = " ".join(f"backend.flags.{name}={_said(value)}" for name, value in flags.items())
+    fits = held(prepared, solved.step).fits
+    return [Advice(change, "the engine's fusion flags together", time_s, gain, fits, lossless=True)]
+

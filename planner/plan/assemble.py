@@ -1,0 +1,209 @@
+"""From a question to its plan: every pass in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.capture.solve import Solution
+from planner.capture.types import ModeChoice
+from planner.fusion.groups import RULE_SETS, RuleSet
+from planner.graph.build import model_graph
+from planner.graph.totals import kv_bytes_per_token, parameters
+from planner.graph.types import ModelGraph
+from planner.plan.identity import digest, parts, plan_id
+from planner.plan.load import StepLoad, step_load
+from planner.plan.memory import memory_plan
+from planner.plan.rows import kernel_rows, node_rows, totals
+from planner.plan.solve import Prepared, SolvedStep, prepare, solve_rule_set, solve_step
+from planner.plan.types import (
+    FORMAT,
+    CostPlan,
+    MemoryPlan,
+    ModelSummary,
+    ModeTime,
+    Plan,
+    RuleSetTime,
+    StepTime,
+)
+from planner.plan.values import plain
+from planner.plan.workload import workload_plan
+from planner.spec.question import Question
+
+MODE_WORDS = {"none": "eager", "piecewise": "piecewise", "full": "full"}
+"""What tables and JSON call a capture mode."""
+
+
+def assemble(question: Question) -> Plan:
+    """The plan of a deployment. Pure: the same question gives the same plan, to the bit."""
+    deployment = question.deployment
+    prepared = prepare(question)
+    step = step_load(deployment)
+    solved = solve_step(prepared, step)
+    rule_sets = {name: _rule_set(prepared, solved, name) for name in RULE_SETS}
+    nodes = node_rows(prepared.graph, solved.costs, prepared.device)
+    kernels = kernel_rows(solved)
+    hashes = parts(question, prepared.formats, solved.engine)
+    times = _step_time(solved, rule_sets)
+    memory = memory_plan(prepared, step)
+    workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
+    result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
+    return Plan(
+        FORMAT,
+        plan_id(hashes),
+        result,
+        deployment.name,
+        hashes,
+        _described(prepared, solved),
+        question.gpu.name,
+        question.backend.name,
+        deployment.model_dump(mode="json", by_alias=True, exclude_none=True),
+        _model(prepared),
+        times,
+        memory,
+        totals(kernels, nodes),
+        nodes,
+        kernels,
+        solved.structure.refusals,
+        solved.decision.sizes,
+        workload,
+        _cost(question, times),
+        _notes(prepared, solved, memory),
+    )
+
+
+def _rule_set(prepared: Prepared, solved: SolvedStep, name: RuleSet) -> Solution:
+    return solved.chosen if name == "engine" else solve_rule_set(prepared, solved, name)
+
+
+def _step_time(solved: SolvedStep, rule_sets: dict[RuleSet, Solution]) -> StepTime:
+    chosen = solved.chosen
+    modes = {
+        MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
+        for mode, solution in solved.solutions.items()
+    }
+    fixed = solved.fixed
+    return StepTime(
+        chosen.timeline.time_s,
+        None,
+        None,
+        MODE_WORDS[solved.decision.mode],
+        solved.step.kind,
+        solved.step.tokens,
+        solved.step.sequences,
+        modes,
+        {
+            name: RuleSetTime(s.timeline.time_s, s.kernel_count, s.flags())
+            for name, s in rule_sets.items()
+        },
+        {
+            "launch_s": fixed.launch_s,
+            "replay_s": fixed.replay_s,
+            "kernel_s": fixed.kernel_s,
+            "graph_node_s": fixed.graph_node_s,
+        },
+        dict(fixed.sources),
+    )
+
+
+def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
+    line = solution.timeline
+    return ModeTime(
+        line.time_s,
+        line.launch_share,
+        solution.kernel_count,
+        line.launches,
+        choice.available,
+        choice.reason,
+        choice.captured_size,
+    )
+
+
+def _model(prepared: Prepared) -> ModelSummary:
+    """Totals of the whole model, which a rank of several doesn't show."""
+    question, graph = prepared.question, prepared.graph
+    whole: ModelGraph = graph
+    if graph.ranks > 1:
+        whole = model_graph(question.model, question.blocks, prepared.formats)
+    count = parameters(whole)
+    published = question.model.published
+    active = published.active_parameters if published else None
+    model = question.model
+    return ModelSummary(
+        model.name, model.title, count, active or count, kv_bytes_per_token(whole), model.max_context
+    )
+
+
+def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
+    question, formats = prepared.question, prepared.formats
+    deployment = question.deployment
+    parallel = deployment.parallel
+    return {
+        "model": question.model.title,
+        "precision": (
+            f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
+            f"{formats.activations}, KV cache {formats.kv_cache}"
+        ),
+        "parallel": f"tensor {parallel.tensor}, data {parallel.data}",
+        "device": question.gpu.title,
+        "backend": f"{question.backend.title} {solved.engine.version}",
+        "workload": describe_load(deployment, solved.step),
+        "calibration": question.calibration.name if question.calibration else "none (bare roofline)",
+        "cost_model": "roofline plus documented fixed costs",
+    }
+
+
+def describe_load(deployment: Any, step: StepLoad) -> str:
+    """The load in words, as the user put it."""
+    if deployment.workload:
+        w = deployment.workload
+        return f"static batch of {w.batch}, {w.input} tokens in, {w.output} out"
+    s = deployment.step
+    if s.decode:
+        return f"decode, batch {s.decode.batch}, context {s.decode.context:,}"
+    if s.prefill:
+        return f"prefill, batch {s.prefill.batch}, {s.prefill.tokens:,} tokens each"
+    if s.mixed:
+        groups = " + ".join(f"{g.count}×{g.new_tokens}@{g.kv_tokens}" for g in s.mixed)
+        return f"mixed step of {step.tokens:,} tokens: {groups}"
+    return ", ".join(f"{name} {size}" for name, size in (s.shapes or {}).items())
+
+
+def _cost(question: Question, times: StepTime) -> CostPlan:
+    deployment = question.deployment
+    parallel = deployment.parallel
+    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    price = deployment.price
+    per_hour = price * gpus if price is not None else None
+    million = None
+    if per_hour is not None and times.tokens:
+        million = per_hour / 3600 * times.time_s / (times.tokens * parallel.data) * 1e6
+    return CostPlan(gpus, price, per_hour, million)
+
+
+def _notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
+    """What a reader should know before he trusts the numbers."""
+    question = prepared.question
+    notes = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
+    flags = solved.engine.whole_flags
+    sequences = solved.step.sequences
+    limit = flags.get("max_num_seqs")
+    if sequences and limit and sequences > limit:
+        notes.append(f"{sequences} sequences exceed max_num_seqs {limit}: the engine queues the rest")
+    budget = flags.get("max_num_batched_tokens")
+    if solved.step.tokens and budget and solved.step.tokens > budget:
+        notes.append(
+            f"{solved.step.tokens:,} tokens exceed max_num_batched_tokens {budget:,}: "
+            "the engine would cut this step into several"
+        )
+    longest = max((int(g.kv_tokens) for g in solved.step.load.groups), default=0)
+    trained = question.model.max_context
+    if trained and longest > trained:
+        notes.append(f"a context of {longest:,} exceeds the {trained:,} the model was made for")
+    if question.deployment.parallel.tensor > 1 and not solved.engine.facts["peer_to_peer"]:
+        notes.append(
+            f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
+            "and take longer than the link rate says"
+        )
+    if not memory.fits:
+        notes.append("it does not fit: the times are those of a GPU with more memory")
+    return tuple(dict.fromkeys(notes))

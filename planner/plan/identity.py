@@ -1,0 +1,86 @@
+"""What a plan is the answer to: eight parts, each a hash, so that a diff can say which one moved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from planner.cost.engine import Engine
+from planner.ops.types import Formats
+from planner.spec.question import Question
+
+COST_MODEL = "roofline-1"
+"""Name of the cost model. Changes when the same question may get another answer."""
+
+ID_DIGITS = 12
+
+_NAMES = {"name", "title", "about", "source", "sources", "published", "notes", "note", "label"}
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of a value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_digests: dict[int, tuple[Any, str]] = {}
+
+
+def spec_digest(spec: Any) -> str:
+    """Digest of a spec's content without names. Remembered per object: specs are frozen."""
+    known = _digests.get(id(spec))
+    if known is None or known[0] is not spec:
+        if len(_digests) > _REMEMBERED:
+            _digests.clear()
+        dump = spec.model_dump(mode="json", by_alias=True)
+        known = _digests[id(spec)] = (spec, digest(_content(dump)))
+    return known[1]
+
+
+_REMEMBERED = 4096
+
+
+def _content(dump: dict[str, Any]) -> dict[str, Any]:
+    """Names at the top of a spec do not count; further in they tell nodes and flags apart."""
+    return {key: value for key, value in dump.items() if key not in _NAMES}
+
+
+def model_digest(question: Question) -> str:
+    """Digest of a model with the blocks it uses."""
+    blocks = {name: spec_digest(block) for name, block in sorted(question.blocks.items())}
+    return digest([spec_digest(question.model), blocks])
+
+
+def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
+    """The eight hashes of a question. Names and prices are no part of it."""
+    deployment = question.deployment
+    calibration = question.calibration
+    step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
+    workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
+    return {
+        "model": model_digest(question),
+        "precision": digest(
+            [formats.weights, formats.matmul, formats.activations, formats.kv_cache]
+        ),
+        "parallel": digest(deployment.parallel.model_dump()),
+        "device": spec_digest(question.gpu),
+        "backend": digest(
+            [
+                spec_digest(question.backend),
+                engine.version,
+                dict(sorted(engine.flags.items())),
+                deployment.memory.utilization,
+                deployment.host.launch,
+            ]
+        ),
+        "workload": digest([step, workload]),
+        "calibration": spec_digest(calibration) if calibration else digest("none"),
+        "cost_model": digest(COST_MODEL),
+    }
+
+
+def plan_id(hashes: Mapping[str, str]) -> str:
+    """The first 12 hex digits over the parts."""
+    return digest(dict(hashes))[:ID_DIGITS]

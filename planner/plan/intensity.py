@@ -1,0 +1,170 @@
+"""Arithmetic intensity of a model's operators over tokens and context: the seed's table, and exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.dtypes import bytes_per_element
+from planner.cost.annotate import annotate
+from planner.cost.types import Device, NodeCost, device
+from planner.graph.build import model_graph
+from planner.graph.types import Block
+from planner.ops.attention import AttentionScores, Heads
+from planner.ops.linear import Linear
+from planner.ops.types import Formats, Load, SequenceGroup, static
+from planner.spec.types import BlockSpec, GpuSpec, ModelSpec
+
+Convention = Literal["exact", "textbook"]
+
+
+@dataclass(frozen=True)
+class GemmRow:
+    """A projection at M tokens in flight."""
+
+    name: str
+    block: str
+    tokens: int
+    depth: int
+    """K."""
+    features: int
+    """N."""
+    flops_per_byte: float
+    ridge_flops_per_byte: float
+    bound: str
+    crossing_tokens: float | None
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """Attention of one layer for one sequence of ``context`` tokens."""
+
+    name: str
+    block: str
+    context: int
+    decode_flops_per_byte: float
+    decode_bound: str
+    prefill_flops_per_byte: float
+    prefill_bound: str
+    limit_flops_per_byte: float
+    """2·n_q / (n_kv·b): decode with Q and O left out."""
+    ridge_flops_per_byte: float
+
+
+@dataclass(frozen=True)
+class Intensity:
+    """The table of ``planner intensity``."""
+
+    model: str
+    gpu: str
+    convention: Convention
+    dtype: str
+    ridge_flops_per_byte: float
+    gemms: tuple[GemmRow, ...]
+    attention: tuple[AttentionRow, ...]
+
+
+def intensity(
+    model: ModelSpec,
+    blocks: dict[str, BlockSpec],
+    gpu: GpuSpec,
+    tokens: tuple[int, ...],
+    contexts: tuple[int, ...],
+    convention: Convention = "exact",
+) -> Intensity:
+    """Intensity of every GEMM at each count of tokens, of attention at each context.
+
+    ``exact`` counts what the graph counts: biases, Q and O, causal work. ``textbook`` counts as
+    the lesson on operator rooflines does: GEMMs without bias, attention by KV bytes alone and the
+    full square in prefill.
+    """
+    wide = model.weights
+    graph = model_graph(model, blocks, Formats(wide, wide, wide, wide))
+    target = device(gpu)
+    gemms = [
+        row for block in graph.kinds for count in tokens for row in _gemms(block, count, target, convention)
+    ]
+    attention = [
+        row
+        for block in graph.kinds
+        for context in contexts
+        for row in _attention(block, context, target, convention)
+    ]
+    gemms.sort(key=lambda row: tokens.index(row.tokens))
+    return Intensity(
+        model.title,
+        gpu.title,
+        convention,
+        wide,
+        target.ridge(wide),
+        tuple(gemms),
+        tuple(attention),
+    )
+
+
+def _gemms(block: Block, tokens: int, target: Device, convention: Convention) -> list[GemmRow]:
+    load = Load((SequenceGroup(tokens, 1, 1),))
+    rows = []
+    for cost in annotate(block, load, target).nodes.values():
+        op = cost.node.op
+        if isinstance(op, Linear):
+            depth = static(block.tensors[cost.node.inputs[0]].shape[-1])
+            rows.append(_gemm(block, cost, tokens, depth, op.features, convention))
+    return rows
+
+
+def _gemm(
+    block: Block, cost: NodeCost, tokens: int, depth: int, features: int, convention: Convention
+) -> GemmRow:
+    value = float(cost.flops_per_byte)
+    if convention == "textbook":
+        width = cost.node.parameters[0].bytes / cost.node.parameters[0].elements
+        elements = tokens * depth + depth * features + tokens * features
+        value = 2 * tokens * depth * features / (elements * width)
+    ridge = cost.ridge_flops_per_byte
+    bound = "compute" if value >= ridge else "memory"
+    return GemmRow(
+        cost.node.id, block.label, tokens, depth, features, value, ridge, bound, cost.crossing_tokens
+    )
+
+
+def _attention(
+    block: Block, context: int, target: Device, convention: Convention
+) -> list[AttentionRow]:
+    rows = []
+    for node in block.nodes:
+        if not isinstance(node.op, AttentionScores):
+            continue
+        heads, formats = node.op.shape, block.formats
+        limit = 4 * heads.heads * heads.head_dim / heads.kv_bytes_per_token(formats.kv_cache)
+        decode = _attention_value(heads, formats, SequenceGroup(1, 1, context), convention)
+        prefill = _attention_value(heads, formats, SequenceGroup(1, context, context), convention)
+        ridge = target.ridge(node.matmul_dtype)
+        rows.append(
+            AttentionRow(
+                node.composite or node.id,
+                block.label,
+                context,
+                decode,
+                "compute" if decode >= ridge else "memory",
+                prefill,
+                "compute" if prefill >= ridge else "memory",
+                limit,
+                ridge,
+            )
+        )
+    return rows
+
+
+def _attention_value(
+    heads: Heads, formats: Formats, group: SequenceGroup, convention: Convention
+) -> float:
+    load = Load((group,))
+    pair_flops = 4 * heads.heads * heads.head_dim
+    cache = heads.cache_tokens(load) * heads.kv_bytes_per_token(formats.kv_cache)
+    if convention == "textbook":
+        return float(pair_flops * group.new_tokens * group.kv_tokens / cache)
+    width = heads.heads * heads.head_dim * bytes_per_element(formats.activations)
+    moved = cache + 2 * group.new_tokens * width
+    return float(pair_flops * heads.useful_pairs(load) / moved)
+

@@ -1,0 +1,71 @@
+"""From a deployment's step to the load of one data replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.num import ceil_div
+from planner.ops.types import Load, SequenceGroup
+from planner.spec.types import DeploymentSpec, Step, Workload
+
+
+@dataclass(frozen=True)
+class StepLoad:
+    """What one replica has to do in one step."""
+
+    kind: str
+    """decode, prefill, mixed or shapes: what conditions of a catalogue call it."""
+    load: Load
+
+    @property
+    def tokens(self) -> int | None:
+        """New tokens; None for a graph that is no LLM."""
+        return int(self.load.tokens) if self.load.groups else None
+
+    @property
+    def sequences(self) -> int | None:
+        """Sequences; None for a graph that is no LLM."""
+        return int(self.load.sequences) if self.load.groups else None
+
+
+def step_load(deployment: DeploymentSpec) -> StepLoad:
+    """The step to plan. A static batch is planned by the decode step halfway through its output.
+
+    Data replicas share the batch evenly; the fullest one is planned.
+    """
+    replicas = deployment.parallel.data
+    if deployment.step is not None:
+        return of_step(deployment.step, replicas)
+    assert deployment.workload is not None
+    workload = deployment.workload
+    return decode(share(workload, replicas), workload.input + (workload.output + 1) // 2)
+
+
+def of_step(step: Step, replicas: int) -> StepLoad:
+    """The load of an explicit step."""
+    if step.decode:
+        return decode(ceil_div(step.decode.batch, replicas), step.decode.context)
+    if step.prefill:
+        return prefill(ceil_div(step.prefill.batch, replicas), step.prefill.tokens)
+    if step.mixed:
+        groups = (
+            SequenceGroup(ceil_div(g.count, replicas), g.new_tokens, g.kv_tokens)
+            for g in step.mixed
+        )
+        return StepLoad("mixed", Load(tuple(groups)))
+    return StepLoad("shapes", Load(shapes=dict(step.shapes or {})))
+
+
+def share(workload: Workload, replicas: int) -> int:
+    """Requests of a static batch on the fullest replica."""
+    return int(ceil_div(workload.batch or workload.concurrency or 1, replicas))
+
+
+def decode(batch: int, context: int) -> StepLoad:
+    """One new token for each of ``batch`` sequences."""
+    return StepLoad("decode", Load((SequenceGroup(batch, 1, context),)))
+
+
+def prefill(batch: int, tokens: int, before: int = 0) -> StepLoad:
+    """``tokens`` prompt tokens for each of ``batch`` sequences that hold ``before`` already."""
+    return StepLoad("prefill", Load((SequenceGroup(batch, tokens, before + tokens),)))

@@ -1,0 +1,121 @@
+"""The memory of a plan, and the nearest change that would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from planner.cost.memory import Fit, budget, fit, live_bytes
+from planner.errors import SpecError
+from planner.plan.load import StepLoad, step_load
+from planner.plan.solve import Prepared, prepare
+from planner.plan.types import MemoryPlan
+from planner.spec.question import Question
+from planner.spec.types import DeploymentSpec
+from planner.ops.types import Load, SequenceGroup
+
+_WIDER = (2, 4, 8, 16)
+_UTILIZATION = 0.95
+"""The most that engines' users set in practice; beyond it sampler warm-up runs out of memory."""
+
+
+def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
+    """What must be held at once: of a static batch, every sequence at its full length."""
+    workload = deployment.workload
+    if workload is None:
+        return step.load
+    batch = step.sequences or 1
+    return Load((SequenceGroup(batch, 1, workload.input + workload.output),))
+
+
+def held(prepared: Prepared, step: StepLoad) -> Fit:
+    """The step held against one GPU's budget."""
+    deployment = prepared.question.deployment
+    engine = prepared.engine(step.kind)
+    space = budget(prepared.graph, engine, prepared.device, deployment.memory.utilization)
+    load = memory_load(deployment, step)
+    if not load.groups:
+        live = max(live_bytes(block, step.load) for block in prepared.graph.kinds)
+        space = replace(space, activations_bytes=live)
+    return fit(prepared.graph, space, load)
+
+
+def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
+    """Memory as the plan shows it."""
+    found = held(prepared, step)
+    space = found.budget
+    return MemoryPlan(
+        found.fits,
+        space.capacity_bytes,
+        space.visible_bytes,
+        space.utilization,
+        space.budget_bytes,
+        space.weights_bytes,
+        space.activations_bytes,
+        space.runtime_bytes,
+        space.graphs_bytes,
+        space.graphs_inside,
+        space.kv_available_bytes,
+        found.kv_bytes,
+        found.kv_bytes_per_token,
+        found.kv_tokens,
+        found.max_batch,
+        found.max_context,
+        found.missing_bytes,
+        () if found.fits else tuple(_nearest(prepared, found)),
+    )
+
+
+def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
+    """Changes that fit, as ``--set`` takes them, those that keep the load first."""
+    deployment = prepared.question.deployment
+    space = found.budget
+    if space.utilization < _UTILIZATION and _fits(prepared, memory={"utilization": _UTILIZATION}):
+        yield f"memory.utilization={_UTILIZATION}"
+    if prepared.formats.kv_cache != "fp8" and _fits(prepared, precision={"kv_cache": "fp8"}):
+        yield "precision.kv_cache=fp8"
+    if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
+        yield "precision.weights=fp8"
+    for ranks in _WIDER:
+        if ranks > deployment.parallel.tensor and _fits(prepared, parallel={"tensor": ranks}):
+            yield f"parallel.tensor={ranks}"
+            break
+    if found.max_batch:
+        yield from _smaller(deployment, "batch", found.max_batch * deployment.parallel.data)
+    if found.max_context:
+        yield from _smaller(deployment, "context", found.max_context)
+
+
+def _smaller(deployment: DeploymentSpec, what: str, value: int) -> Iterator[str]:
+    step, workload = deployment.step, deployment.workload
+    if step and step.decode:
+        yield f"step.decode.{what}={value}"
+    elif step and step.prefill:
+        yield f"step.prefill.{'tokens' if what == 'context' else what}={value}"
+    elif workload and what == "batch":
+        yield f"workload.batch={value}"
+    elif workload and value > workload.input:
+        yield f"workload.output={value - workload.input}"
+
+
+def changed(question: Question, **changes: dict[str, Any]) -> Question:
+    """The question with fields of its deployment's members replaced."""
+    deployment = question.deployment
+    update = {
+        name: getattr(deployment, name).model_copy(update=fields)
+        for name, fields in changes.items()
+    }
+    made = deployment.model_copy(update=update)
+    return Question(
+        made, question.model, question.blocks, question.gpu, question.backend, question.calibration
+    )
+
+
+def _fits(prepared: Prepared, **changes: dict[str, Any]) -> bool:
+    """Whether the changed deployment fits; one that cannot be built does not."""
+    question = changed(prepared.question, **changes)
+    try:
+        return held(prepare(question), step_load(question.deployment)).fits
+    except SpecError:
+        return False

@@ -1,0 +1,173 @@
+"""The tables of a plan: nodes as they would run alone, kernels as they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.capture.solve import Kernel, SolvedRun
+from planner.cost.annotate import BlockCosts
+from planner.cost.kernel import border, kernel_work
+from planner.cost.types import Device, NodeCost
+from planner.graph.types import ModelGraph
+from planner.graph.window import NodeKey, Window
+from planner.plan.solve import SolvedStep
+from planner.plan.types import KernelRow, NodeRow, Totals
+
+
+def node_rows(graph: ModelGraph, costs: tuple[BlockCosts, ...], device: Device) -> tuple[NodeRow, ...]:
+    """Every node of every kind of block; composites get a summary row before their parts."""
+    rows: list[NodeRow] = []
+    for block_costs, times in zip(costs, graph.times, strict=True):
+        seen: set[str] = set()
+        for cost in block_costs.nodes.values():
+            composite = cost.node.composite
+            if composite and composite not in seen:
+                seen.add(composite)
+                rows.append(_composite_row(composite, block_costs, times, device))
+            rows.append(_node_row(cost, block_costs.block.label, times, device))
+    whole = sum(row.repeat * row.share for row in rows if not row.composite)
+    return tuple(replace(row, share=row.repeat * row.share / whole) for row in rows)
+
+
+def _node_row(cost: NodeCost, block: str, times: int, device: Device) -> NodeRow:
+    """A row whose share is still the node's own roofline time in seconds."""
+    work, node = cost.work, cost.node
+    seconds = max(
+        cost.flops / cost.peak_flops_per_s,
+        cost.hbm_bytes / device.bandwidth_bytes_per_s,
+        work.link_bytes / device.link_bytes_per_s if device.link_bytes_per_s else 0.0,
+    )
+    return NodeRow(
+        node.id,
+        block,
+        times,
+        node.op_name,
+        node.matmul_dtype if node.op.matrix else "fp32",
+        float(work.matmul_flops),
+        float(work.vector_flops),
+        float(cost.hbm_bytes),
+        float(work.weight_bytes),
+        float(work.link_bytes),
+        float(cost.flops_per_byte) if cost.hbm_bytes else 0.0,
+        cost.ridge_flops_per_byte,
+        cost.bound,
+        cost.crossing_tokens,
+        float(seconds),
+    )
+
+
+def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> NodeRow:
+    """The ledger of a composite run as one kernel: useful FLOPs, and bytes that cross its border."""
+    block = costs.block
+    nodes = frozenset((0, part.id) for part in block.composites[name])
+    parts = [costs.nodes[part.id] for part in block.composites[name]]
+    work = kernel_work(border(Window(block), nodes), (costs,), device, None)
+    flops = float(sum(part.work.matmul_flops for part in parts))
+    matrix = next(part for part in parts if part.node.op.matrix)
+    hbm_bytes = float(work.hbm_bytes)
+    ridge = matrix.ridge_flops_per_byte
+    return NodeRow(
+        name,
+        block.label,
+        times,
+        name,
+        matrix.node.matmul_dtype,
+        flops,
+        float(sum(part.work.vector_flops for part in parts)),
+        hbm_bytes,
+        0.0,
+        0.0,
+        flops / hbm_bytes,
+        ridge,
+        "compute" if flops / hbm_bytes >= ridge else "memory",
+        None,
+        max(flops / matrix.peak_flops_per_s, hbm_bytes / device.bandwidth_bytes_per_s),
+        composite=True,
+    )
+
+
+def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
+    """The chosen kernels in order of execution, equal ones of one kind of block together."""
+    by_label = {costs.block.label: costs for costs in solved.costs}
+    following = _following(solved)
+    total_s = solved.chosen.timeline.busy_s
+    merged: dict[tuple[str, str, frozenset[NodeKey]], KernelRow] = {}
+    for position, run in enumerate(solved.chosen.runs):
+        after = by_label.get(following[position] or "")
+        for kernel in run.kernels:
+            key = (run.block.label, kernel.group.name, kernel.group.nodes)
+            row = _kernel_row(run, kernel, by_label[run.block.label], after, total_s)
+            known = merged.get(key)
+            if known:
+                row = replace(
+                    known, repeat=known.repeat + row.repeat, share=known.share + row.share
+                )
+            merged[key] = row
+    return tuple(merged.values())
+
+
+def _following(solved: SolvedStep) -> list[str | None]:
+    """The label of the block after each run (a run's own, where it repeats before)."""
+    runs = solved.chosen.runs
+    labels = [run.block.label for run in runs]
+    return [
+        labels[i] if runs[i].times > 1 else (labels[i + 1] if i + 1 < len(labels) else None)
+        for i in range(len(runs))
+    ]
+
+
+def _kernel_row(
+    run: SolvedRun, kernel: Kernel, costs: BlockCosts, after: BlockCosts | None, total_s: float
+) -> KernelRow:
+    work, time, group = kernel.work, kernel.time, kernel.group
+    sides = (costs, after)
+    names = [key for key in group.border.nodes if sides[key[0]] is not None]
+    unfused = sum(
+        side.nodes[name].hbm_bytes
+        for offset, name in names
+        if (side := sides[offset]) is not None
+    )
+    fused = len(group.nodes) > 1
+    unfused_bytes = float(unfused) if fused else float(work.hbm_bytes)
+    return KernelRow(
+        group.name,
+        group.engine_name,
+        group.rule.name if group.rule else None,
+        run.block.label,
+        run.times,
+        tuple(name for _, name in group.border.nodes),
+        any(offset for offset, _ in group.nodes),
+        group.launches,
+        float(work.matmul_flops),
+        float(work.vector_flops),
+        float(work.hbm_bytes),
+        unfused_bytes,
+        unfused_bytes - float(work.hbm_bytes),
+        float(work.link_bytes),
+        float(time.time_s),
+        time.fixed_s,
+        time.bound,
+        run.times * float(time.time_s) / total_s if total_s else 0.0,
+        time.evidence,
+        kernel.in_graph,
+        group.profile_patterns,
+    )
+
+
+def totals(kernels: tuple[KernelRow, ...], nodes: tuple[NodeRow, ...]) -> Totals:
+    """What the whole step adds up to on one rank."""
+    matmul = _sum((k.repeat, k.matmul_flops) for k in kernels)
+    hbm = _sum((k.repeat, k.hbm_bytes) for k in kernels)
+    return Totals(
+        matmul,
+        _sum((k.repeat, k.vector_flops) for k in kernels),
+        hbm,
+        _sum((n.repeat, n.hbm_bytes) for n in nodes if not n.composite),
+        matmul / hbm if hbm else 0.0,
+        _sum((k.repeat, k.time_s - k.fixed_s) for k in kernels),
+    )
+
+
+def _sum(pairs: Iterator[tuple[int, float]]) -> float:
+    return sum(times * value for times, value in pairs)

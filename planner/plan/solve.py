@@ -1,0 +1,160 @@
+"""One step of a deployment, solved in every capture mode and rule set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.capture.decide import decide, fixed_costs
+from planner.capture.solve import Problem, Solution
+from planner.capture.types import Decision, FixedCosts, Mode
+from planner.cost.annotate import BlockCosts, annotate
+from planner.cost.engine import Engine, resolve
+from planner.cost.types import Device, device
+from planner.errors import SpecError
+from planner.fusion.explore import Space
+from planner.fusion.groups import RuleSet, Structure, structure
+from planner.graph.build import model_graph
+from planner.graph.formats import formats
+from planner.graph.types import ModelGraph
+from planner.ops.types import Formats
+from planner.plan.identity import model_digest, spec_digest
+from planner.plan.load import StepLoad
+from planner.spec.question import Question
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A question with its graph built: all that does not depend on the load."""
+
+    question: Question
+    formats: Formats
+    graph: ModelGraph
+    device: Device
+    notes: tuple[str, ...]
+
+    def engine(self, kind: str) -> Engine:
+        """The engine as a step of that kind sees it."""
+        question = self.question
+        return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+
+
+def prepare(question: Question) -> Prepared:
+    """Build the graph of a question on one rank. Raises SpecError with every fault."""
+    deployment = question.deployment
+    chosen, notes = formats(deployment, question.model, question.gpu)
+    ranks = deployment.parallel.tensor
+    origin = deployment.origin.at("parallel", "tensor")
+    if ranks > 1 and question.gpu.link is None:
+        message = f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
+        raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
+    try:
+        graph = _remembered(
+            ("graph", model_digest(question), chosen, ranks),
+            lambda: model_graph(question.model, question.blocks, chosen, ranks),
+        )
+    except SpecError as error:
+        if ranks == 1:
+            raise
+        message = f"{question.model.title} does not split over {ranks} GPUs"
+        reasons = sorted({fault.message for fault in error.faults})
+        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    return Prepared(question, chosen, graph, device(question.gpu), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedStep:
+    """A step in every mode the plan shows."""
+
+    step: StepLoad
+    engine: Engine
+    fixed: FixedCosts
+    decision: Decision
+    costs: tuple[BlockCosts, ...]
+    """Ledgers of each kind of block without padding."""
+    solutions: dict[Mode, Solution]
+    structure: Structure
+
+    @property
+    def chosen(self) -> Solution:
+        """The solution in the mode the engine's flags select."""
+        return self.solutions[self.decision.mode]
+
+
+def solve_step(
+    prepared: Prepared, step: StepLoad, modes: tuple[Mode, ...] = ("none", "piecewise", "full")
+) -> SolvedStep:
+    """Search kernels and capture of one step. The chosen mode is always among the solutions."""
+    engine = prepared.engine(step.kind)
+    deployment = prepared.question.deployment
+    decision = decide(engine, step.tokens)
+    fixed = fixed_costs(engine, deployment.host.launch)
+    solver = _Solver(prepared, step, engine, fixed, decision)
+    wanted = dict.fromkeys((*modes, decision.mode))
+    solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
+    costs = solver.costs(0)
+    return SolvedStep(
+        step, engine, fixed, decision, costs, solutions, solver.structure("engine")
+    )
+
+
+def solve_rule_set(prepared: Prepared, solved: SolvedStep, rule_set: RuleSet) -> Solution:
+    """The step in the chosen mode with the groups of another rule set."""
+    solver = _Solver(prepared, solved.step, solved.engine, solved.fixed, solved.decision)
+    return solver.problem(rule_set, solved.decision.mode).solve(solved.decision.mode)
+
+
+@dataclass(eq=False)
+class _Solver:
+    prepared: Prepared
+    step: StepLoad
+    engine: Engine
+    fixed: FixedCosts
+    decision: Decision
+    _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
+
+    def costs(self, padding: int) -> tuple[BlockCosts, ...]:
+        """Ledgers of each kind of block with so many rows of padding."""
+        if padding not in self._costs:
+            load = replace(self.step.load, padding_tokens=padding)
+            self._costs[padding] = tuple(
+                annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
+            )
+        return self._costs[padding]
+
+    def structure(self, rule_set: RuleSet) -> Structure:
+        """The groups of a rule set: they depend on structure and flags, not on sizes."""
+        return self._entry(rule_set)[0]
+
+    def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
+        graph, engine = self.prepared.graph, self.engine
+        facts = frozenset(engine.facts.items())
+        key = ("structure", id(graph), spec_digest(engine.spec), facts, rule_set)
+        kept: tuple[Structure, dict[bool, Space]] = _remembered(
+            key, lambda: (structure(graph, engine, rule_set), {})
+        )
+        if kept[0].graph is graph:
+            return kept
+        return structure(graph, engine, rule_set), {}
+
+    def problem(self, rule_set: RuleSet, mode: Mode) -> Problem:
+        """The groups of a rule set priced under this load, padded as the mode pads."""
+        groups, spaces = self._entry(rule_set)
+        padding = self.decision.choice(mode).padding_tokens
+        return Problem(
+            groups, self.costs(padding), self.prepared.device, self.engine, self.fixed, spaces
+        )
+
+
+_kept: dict[Any, Any] = {}
+_KEPT_MOST = 512
+
+
+def _remembered(key: Any, make: Callable[[], Any]) -> Any:
+    """Structures are pure functions of their key and cost more than any number in them."""
+    if key not in _kept:
+        if len(_kept) >= _KEPT_MOST:
+            _kept.clear()
+        _kept[key] = make()
+    return _kept[key]

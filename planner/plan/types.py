@@ -1,0 +1,213 @@
+"""A plan: a frozen value. What follows from it is computed, not stored twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FORMAT = 1
+"""Version of the plan's JSON. Fields may be added within a version, not renamed."""
+
+
+@dataclass(frozen=True)
+class ModeTime:
+    """The step in one capture mode."""
+
+    time_s: float
+    launch_share: float
+    """Share of the step that is not work: launches, gaps and kernel starts."""
+    kernels: int
+    launches: int
+    """Launches and replays the host makes."""
+    available: bool
+    reason: str | None
+    captured_size: int | None
+
+
+@dataclass(frozen=True)
+class RuleSetTime:
+    """The step with the groupings of one rule set, in the plan's mode."""
+
+    time_s: float
+    kernels: int
+    flags: Mapping[str, Any]
+    """Flags of the engine that must be turned for it."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The predicted step."""
+
+    time_s: float
+    low_s: float | None
+    high_s: float | None
+    """80 % interval; None where no residuals are known (the bare roofline has none)."""
+    mode: str
+    kind: str
+    """decode, prefill, mixed or shapes."""
+    tokens: int | None
+    sequences: int | None
+    modes: Mapping[str, ModeTime]
+    rule_sets: Mapping[str, RuleSetTime]
+    fixed_s: Mapping[str, float]
+    fixed_sources: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node of one kind of block, unfused, one occurrence on one rank."""
+
+    id: str
+    block: str
+    repeat: int
+    op: str
+    dtype: str
+    matmul_flops: float
+    vector_flops: float
+    hbm_bytes: float
+    weight_bytes: float
+    link_bytes: float
+    flops_per_byte: float
+    ridge_flops_per_byte: float
+    bound: str
+    crossing_tokens: float | None
+    share: float
+    """Share of the unfused roofline step, all repeats counted."""
+    composite: bool = False
+    """True for a summary row whose parts stand beside it: not to be added into sums."""
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel of the chosen grouping, all repeats of one kind together."""
+
+    name: str
+    engine_name: str
+    rule: str | None
+    block: str
+    repeat: int
+    nodes: tuple[str, ...]
+    straddles: bool
+    launches: int
+    matmul_flops: float
+    vector_flops: float
+    hbm_bytes: float
+    unfused_bytes: float
+    """HBM bytes of its nodes each run alone."""
+    saved_bytes: float
+    link_bytes: float
+    time_s: float
+    """Device time of one occurrence."""
+    fixed_s: float
+    bound: str
+    share: float
+    evidence: str
+    in_graph: bool
+    profile_patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Memory of one GPU."""
+
+    fits: bool
+    capacity_bytes: float
+    visible_bytes: float
+    utilization: float
+    budget_bytes: float
+    weights_bytes: float
+    activations_bytes: float
+    runtime_bytes: float
+    graphs_bytes: float
+    graphs_inside: bool
+    kv_available_bytes: float
+    kv_bytes: float
+    kv_bytes_per_token: float
+    kv_tokens: int
+    max_batch: int | None
+    max_context: int | None
+    missing_bytes: float
+    nearest_fit: tuple[str, ...]
+    """Changes that would fit, the smallest first; empty where it fits."""
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """The model behind the plan."""
+
+    name: str
+    title: str
+    parameters: int
+    active_parameters: int
+    kv_bytes_per_token: float
+    max_context: int | None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The whole step, unfused and fused, on one rank."""
+
+    matmul_flops: float
+    vector_flops: float
+    hbm_bytes: float
+    unfused_hbm_bytes: float
+    flops_per_byte: float
+    """Matrix FLOPs over HBM bytes of the chosen kernels: the byte-weighted mean of the kernels'."""
+    roofline_s: float
+    """Sum of the kernels' rooflines: the step without any fixed cost."""
+
+
+@dataclass(frozen=True)
+class CostPlan:
+    """Money, where a price is given."""
+
+    gpus: int
+    price_per_gpu_hour: float | None
+    price_per_hour: float | None
+    per_million_tokens: float | None
+    """Of this step's new tokens, the GPUs busy with nothing else."""
+
+
+@dataclass(frozen=True)
+class WorkloadPlan:
+    """A static batch, from its steps."""
+
+    batch: int
+    input: int
+    output: int
+    ttft_s: float
+    tpot_s: float
+    latency_s: float
+    output_tokens_per_s: float
+    prefill_steps: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
+
+    format: int
+    plan_id: str
+    result_hash: str
+    name: str
+    parts: Mapping[str, str]
+    """SHA-256 of model, precision, parallel, device, backend, workload, calibration, cost_model."""
+    described: Mapping[str, str]
+    """What each part is, in words."""
+    gpu: str
+    backend: str
+    deployment: Mapping[str, Any]
+    """The deployment as a spec that plans again."""
+    model: ModelSummary
+    step: StepTime
+    memory: MemoryPlan
+    totals: Totals
+    nodes: tuple[NodeRow, ...]
+    kernels: tuple[KernelRow, ...]
+    refusals: tuple[str, ...]
+    """Why rules of the engine did not run, a sentence each."""
+    captured_sizes: tuple[int, ...]
+    workload: WorkloadPlan | None
+    cost: CostPlan
+    notes: tuple[str, ...]

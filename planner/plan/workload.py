@@ -1,0 +1,78 @@
+"""A static batch, from its steps: prefill in the engine's chunks, then decode at growing context.
+
+Latency = TTFT + (output − 1) decode steps. A decode step's time is piecewise affine in the context,
+so the sum is taken by the trapezoid rule over a few contexts. Leaves out queueing, scheduling and
+prefill of one request beside decode of another: those belong to the serving model.
+"""
+
+from __future__ import annotations
+
+from planner.num import ceil_div
+from planner.plan.load import StepLoad, decode, prefill, share
+from planner.plan.solve import Prepared, solve_step
+from planner.plan.types import WorkloadPlan
+from planner.spec.types import Workload
+
+_KNOTS = 5
+_DEFAULT_TOKENS = 8192
+"""Prompt tokens in one step where the engine names no limit."""
+
+
+def workload_plan(prepared: Prepared, workload: Workload) -> WorkloadPlan:
+    """Latency, TTFT, TPOT and throughput of a static batch."""
+    batch = share(workload, prepared.question.deployment.parallel.data)
+    steps = prefill_steps(prepared, batch, workload.input)
+    ttft_s = sum(times * _time(prepared, step) for step, times in steps)
+    decode_s = _decode_s(prepared, batch, workload)
+    latency_s = ttft_s + decode_s
+    tokens = (workload.batch or 1) * workload.output
+    later = workload.output - 1
+    return WorkloadPlan(
+        workload.batch or 1,
+        workload.input,
+        workload.output,
+        ttft_s,
+        decode_s / later if later else 0.0,
+        latency_s,
+        tokens / latency_s,
+        sum(times for _, times in steps),
+    )
+
+
+def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[StepLoad, int]]:
+    """The prefill of a batch as equal steps under the engine's token budget.
+
+    Whole prompts share a step while they fit; a longer prompt is cut into chunks, each attending
+    to the ones before it.
+    """
+    limit = int(prepared.engine("prefill").whole_flags.get("max_num_batched_tokens", _DEFAULT_TOKENS))
+    if tokens <= limit:
+        together = max(1, min(batch, limit // tokens))
+        full, rest = divmod(batch, together)
+        steps = [(prefill(together, tokens), full)]
+        return steps + ([(prefill(rest, tokens), 1)] if rest else [])
+    chunks = int(ceil_div(tokens, limit))
+    size = int(ceil_div(tokens, chunks))
+    cuts = [min(size, tokens - start) for start in range(0, tokens, size)]
+    return [(prefill(1, cut, size * position), batch) for position, cut in enumerate(cuts)]
+
+
+def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
+    """Σ over the decode steps, whose contexts are input + 1 … input + output − 1 … one apart."""
+    count = workload.output - 1
+    if count == 0:
+        return 0.0
+    first, last = workload.input + 2, workload.input + workload.output
+    knots = sorted({first + (last - first) * i // (_KNOTS - 1) for i in range(_KNOTS)})
+    times = [_time(prepared, decode(batch, context)) for context in knots]
+    if len(knots) == 1:
+        return times[0] * count
+    area = sum(
+        (b - a) * (s + t) / 2
+        for a, b, s, t in zip(knots, knots[1:], times, times[1:], strict=False)
+    )
+    return area / (last - first) * count
+
+
+def _time(prepared: Prepared, step: StepLoad) -> float:
+    return solve_step(prepared, step, modes=()).chosen.timeline.time_s
