@@ -1,7 +1,7 @@
 """Arithmetic that takes Python numbers and NumPy arrays alike.
 
-Structure may branch on values, numbers may not: a formula written with these helpers prices one
-deployment (plain floats, no NumPy import) or a hundred thousand of them (arrays) with the same code.
+Structure may branch, numbers may not: a formula written with these helpers prices one deployment
+(plain floats, no NumPy import) or a hundred thousand of them (arrays) with the same code.
 """
 
 from __future__ import annotations

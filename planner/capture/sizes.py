@@ -1,29 +1,55 @@
-"""The batch sizes an engine captures, from its own rule, and the one a step is padded to."""
+"""The batch sizes an engine captures, and the one a batch is padded to."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from planner.errors import UsageError
 from planner.spec.expr import whole
 from planner.spec.types import CaptureSizes
 
+MOST_SIZES = 65_536
+"""A rule that gives more is a slip in a flag or in the catalogue: no engine captures as many."""
+
 
 def expand(rule: CaptureSizes, flags: Mapping[str, int]) -> tuple[int, ...]:
-    """The sizes a rule gives under whole-number flags, ascending, none above its cap."""
+    """The sizes a rule gives under whole-numbered flags, ascending, each once, none above its cap.
+
+    Raises ExpressionError where an expression names no flag or comes to nothing positive, and
+    UsageError for a rule that gives more than `MOST_SIZES`.
+    """
     cap = whole(rule.cap, flags)
-    sizes = set(rule.sizes) | {whole(extra, flags) for extra in rule.extra}
     names = {**flags, "cap": cap}
-    for span in rule.ranges:
-        sizes.update(range(whole(span.first, names), whole(span.last, names) + 1, span.step))
-    size = rule.powers_of_two_from
-    while size is not None and size <= cap:
-        sizes.add(size)
-        size *= 2
-    return tuple(sorted(size for size in sizes if size <= cap))
+    ranges = [_range(rule, index, names) for index in range(len(rule.ranges))]
+    if sum(len(sizes) for sizes in ranges) > MOST_SIZES:
+        raise UsageError(
+            f"a largest captured batch of {cap} makes more than {MOST_SIZES} graphs",
+            "set the flag that caps captured sizes lower",
+        )
+    found = {size for size in rule.sizes if size <= cap}
+    found.update(*ranges)
+    found.update(_powers_of_two(rule.powers_of_two_from, cap))
+    found.update(size for size in (whole(each, names) for each in rule.extra) if size <= cap)
+    return tuple(sorted(found))
 
 
-def padded(size: int, sizes: tuple[int, ...]) -> int | None:
-    """The smallest captured size that holds ``size``, or None above the largest."""
+def padded(size: int, sizes: Sequence[int]) -> int | None:
+    """The smallest captured size that holds ``size``; None above the largest. ``sizes`` ascend."""
     place = bisect_left(sizes, size)
     return sizes[place] if place < len(sizes) else None
+
+
+def _range(rule: CaptureSizes, index: int, names: Mapping[str, int]) -> range:
+    given = rule.ranges[index]
+    last = min(whole(given.last, names), names["cap"])
+    return range(whole(given.first, names), last + 1, given.step)
+
+
+def _powers_of_two(least: int | None, cap: int) -> Iterator[int]:
+    if least is None:
+        return
+    power = 1 << (least - 1).bit_length()
+    while power <= cap:
+        yield power
+        power *= 2

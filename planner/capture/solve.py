@@ -21,6 +21,7 @@ from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.ops.types import Tiling
 from planner.spec.conditions import holds
+from planner.spec.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class Solution:
             run.times * sum(kernel.group.launches for kernel in run.kernels) for run in self.runs
         )
 
-    def flags(self) -> dict[str, object]:
+    def flags(self) -> dict[str, Scalar]:
         """Flags that the chosen groups need turned."""
         return dict(f for run in self.runs for kernel in run.kernels for f in kernel.group.flags)
 

@@ -105,14 +105,19 @@ def _version(asked: Backend, spec: BackendSpec) -> tuple[str, str | None]:
     wanted = version_key(asked.version)
     below = [v for v in described if version_key(v) <= wanted]
     chosen = below[-1] if below else described[0]
-    key = version_key(chosen)
-    if wanted[: len(key)] == key:
+    parts = chosen.count(".") + 1
+    if _padded(wanted, parts) == _padded(version_key(chosen), parts):
         return chosen, None
     listed = ", ".join(described)
     return chosen, (
         f"{spec.title} {asked.version} is not described: its nearest described version {chosen} "
         f"stands in (described: {listed})"
     )
+
+
+def _padded(key: tuple[int, ...], parts: int) -> tuple[int, ...]:
+    """The first ``parts`` numbers of a version, noughts where it has fewer."""
+    return (*key, *(0,) * parts)[:parts]
 
 
 def _check_flags(origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec) -> None:
@@ -131,8 +136,8 @@ def _check_flags(origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec)
 
 
 def _check_value(origin: Origin, flag: FlagSpec, value: Scalar) -> list[Fault]:
-    right = isinstance(value, _TYPES[flag.type]) and isinstance(value, bool) == (flag.type == "bool")
-    if not right:
+    boolean = flag.type == "bool"
+    if not isinstance(value, _TYPES[flag.type]) or isinstance(value, bool) != boolean:
         return [origin.fault(f"expected a value of type {flag.type}, got {value!r}")]
     if flag.choices and value not in flag.choices and flag.type == "str":
         listed = ", ".join(map(str, flag.choices))

@@ -13,7 +13,7 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.num import Number, maximum
-from planner.ops.types import Tiling
+from planner.ops.types import OpClass, Tiling
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def kernel_work(
         vector_flops = vector_flops + work.vector_flops
         link_bytes = link_bytes + work.link_bytes
         hbm_bytes = hbm_bytes + work.private_bytes
+    if all(costs[offset].nodes[name].node.op.op_class == OpClass.VIEW for offset, name in edge.nodes):
+        return KernelWork(0, 0, 0, 0, 0, 0, 0, 0)
     for readers in edge.reads:
         sizes = [costs[key[0]].nodes[key[1]].input_bytes[position] for key, position in readers]
         hbm_bytes = hbm_bytes + maximum(*sizes)

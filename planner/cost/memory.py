@@ -10,6 +10,7 @@ every engine profiles with fused attention. Off by the allocator's fragmentation
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.cost.engine import Engine
 from planner.cost.types import Device
@@ -39,14 +40,27 @@ class Budget:
     graphs_bytes: float
     graphs_inside: bool
     kv_block_tokens: int
+    rule: Literal["whole", "static", "free"] = "whole"
+    """What shares the budget: see ``ReserveSpec.budget``."""
 
     @property
     def kv_available_bytes(self) -> float:
         """Bytes left for KV; negative where the model alone exceeds the budget."""
+        if self.rule == "static":
+            return self.budget_bytes - self.weights_bytes
         taken = self.weights_bytes + self.activations_bytes + self.runtime_bytes
         if self.graphs_inside:
             taken += self.graphs_bytes
+        if self.rule == "free":
+            free = self.visible_bytes - taken
+            return self.utilization * free if free > 0 else free
         return self.budget_bytes - taken
+
+    @property
+    def spare_bytes(self) -> float:
+        """Visible memory that is left when everything is held; negative where it runs over."""
+        rest = self.visible_bytes - self.weights_bytes - max(0.0, self.kv_available_bytes)
+        return rest - self.activations_bytes - self.runtime_bytes - self.graphs_bytes
 
 
 @dataclass(frozen=True)
@@ -67,12 +81,13 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether the engine starts and holds the load."""
-        return self.kv_bytes <= self.budget.kv_available_bytes
+        return self.missing_bytes == 0
 
     @property
     def missing_bytes(self) -> float:
-        """Bytes short; zero where it fits."""
-        return max(0.0, self.kv_bytes - self.budget.kv_available_bytes)
+        """Bytes short, of the KV space or of what lies outside the budget; zero where it fits."""
+        short = self.kv_bytes - self.budget.kv_available_bytes
+        return max(0.0, short, -self.budget.spare_bytes)
 
 
 def budget(
@@ -93,6 +108,7 @@ def budget(
         graphs.value if graphs else 0.0,
         bool(_value(memory.graphs_inside, engine)),
         memory.kv_block,
+        memory.budget,
     )
 
 
@@ -109,8 +125,9 @@ def activation_bytes(graph: ModelGraph, engine: Engine) -> float:
         return 0.0
     tokens = int(_value(engine.spec.memory.profile_tokens, engine))
     sequences = min(tokens, int(_value(engine.spec.memory.profile_sequences, engine)))
-    each = ceil_div(tokens, sequences)
-    load = Load((SequenceGroup(sequences, each, each),))
+    each, longer = divmod(tokens, sequences)
+    shared = ((sequences - longer, each), (longer, each + 1))
+    load = Load(tuple(SequenceGroup(count, n, n) for count, n in shared if count))
     return max(live_bytes(block, load) for block in graph.kinds)
 
 
@@ -124,8 +141,8 @@ def live_bytes(block: Block, load: Load) -> float:
     peak = alive
     for position, node in enumerate(block.nodes):
         alive += sum(_bytes(block, name, load) for name in node.outputs)
-        extra = _bytes(block, node.inputs[0], load) if node.op_name == "sampling" else 0.0
-        peak = max(peak, alive + extra * LOGITS_COPY_BYTES / 2)
+        wide = load.elements(block.tensors[node.inputs[0]].shape) * LOGITS_COPY_BYTES
+        peak = max(peak, alive + (wide if node.op_name == "sampling" else 0))
         used = {*node.inputs, *node.outputs}
         alive -= sum(_bytes(block, name, load) for name in used if last_use[name] == position)
     return peak

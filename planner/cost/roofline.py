@@ -5,6 +5,7 @@ Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +33,6 @@ def roofline(
     compute_s = flops / peak_flops_per_s
     memory_s = hbm_bytes / bandwidth_bytes_per_s
     ridge = peak_flops_per_s / bandwidth_bytes_per_s
-    intensity = flops / hbm_bytes if hbm_bytes else float("inf")
-    bound: Literal["compute", "memory"] = "compute" if compute_s > memory_s else "memory"
+    intensity = flops / hbm_bytes if hbm_bytes else (math.inf if flops else 0.0)
+    bound: Literal["compute", "memory"] = "compute" if intensity >= ridge else "memory"
     return Roofline(max(compute_s, memory_s), bound, intensity, ridge)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.graph.types import Node
-from planner.num import Number
-from planner.ops.types import Work
+from planner.num import Number, maximum
+from planner.ops.types import OpClass, Work
 from planner.spec.types import GpuSpec
 
 Bound = Literal["compute", "memory", "network", "launch"]
@@ -30,7 +30,7 @@ class Device:
     capacity_bytes: float
 
     def peak(self, dtype: str) -> float:
-        """Matrix rate for operands of a format; FP32 falls back on TF32's absence to the vectors."""
+        """Matrix rate for operands of a format; the vector rate where matrix units lack it."""
         if dtype in self.matrix_flops_per_s:
             return self.matrix_flops_per_s[dtype]
         return self.vector_flops_per_s
@@ -81,12 +81,19 @@ class NodeCost:
 
     @property
     def hbm_bytes(self) -> Number:
-        """Inputs, outputs, weights and KV cache."""
-        return sum(self.input_bytes) + sum(self.output_bytes) + self.work.private_bytes
+        """Inputs (a tensor read twice once), outputs, weights and KV cache; nothing of a view."""
+        if self.node.op.op_class == OpClass.VIEW:
+            return 0
+        read: dict[str, Number] = {}
+        for name, size in zip(self.node.inputs, self.input_bytes, strict=True):
+            read[name] = maximum(size, read.get(name, 0))
+        return sum(read.values()) + sum(self.output_bytes) + self.work.private_bytes
 
     @property
     def flops_per_byte(self) -> Number:
-        """Arithmetic intensity."""
+        """Arithmetic intensity; zero of a view, which does and moves nothing."""
+        if self.node.op.op_class == OpClass.VIEW:
+            return 0.0
         return self.flops / self.hbm_bytes
 
     @property

@@ -3,8 +3,9 @@
 Where a kernel trades launch time against device time, the labels that none dominates multiply with
 the layers. But whole schedules are bounded from below on both clocks: with H and A summed over all
 blocks the device ends at H, at A, and at (H before) + B + (A after), or later; so twice the end is
-no less than H + A. The least sums before and after every block are cheap to find, for they add. A
-label whose bound lies above the end of some schedule already known is dropped; the best never is.
+no less than H + A. B of the first block may stand for its A and B of the last block for its H. The
+least sums before and after every block are cheap to find, for they add. A label whose bound lies
+above the end of some schedule already known is dropped; the best never is.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ class Bounds:
         )
 
 
-def _sum(label: Label, weights: Weights) -> int:
-    total: int = (label[0] << _SHIFT) + weights[0] * label[1] + weights[1] * label[2]
+def _sum(label: Label, weights: Weights, host: int = 1, device: int = 2) -> int:
+    total: int = label[0] << _SHIFT
+    total += weights[0] * max(label[1], label[host]) + weights[1] * max(label[2], label[device])
     return total
 
 
@@ -92,29 +94,41 @@ def _sums_before(stretches: list[Stretch], weights: Weights) -> Sums:
     for stretch in stretches:
         steps = _least(stretch, weights)
         for _ in range(stretch.times):
-            sums.append(_step(sums[-1], steps))
+            # B of the first block stands for its A: the device waits for the first launch
+            first = _least(stretch, weights, device=3) if len(sums) == 1 else steps
+            sums.append(_step(sums[-1], first))
     return _by_state(sums)
 
 
 def _sums_after(stretches: list[Stretch], weights: Weights) -> Sums:
     sums = [{0: 0}]
     for stretch in reversed(stretches):
-        steps = [(out, state, cost) for state, out, cost in _least(stretch, weights)]
+        steps = _turned(_least(stretch, weights))
         for _ in range(stretch.times):
-            sums.append(_step(sums[-1], steps))
+            # B of the last block stands for its H: after the last launch the device works on
+            last = _turned(_least(stretch, weights, host=3)) if len(sums) == 1 else steps
+            sums.append(_step(sums[-1], last))
     return _by_state(sums[::-1])
 
 
-def _least(stretch: Stretch, weights: Weights) -> list[tuple[int, int, int]]:
-    """(from state, to state, least sum) of one block."""
+Step = tuple[int, int, int]
+"""(from state, to state, least sum) of one block."""
+
+
+def _least(stretch: Stretch, weights: Weights, *, host: int = 1, device: int = 2) -> list[Step]:
+    """The least sums of one block, of the given fields of its labels if larger than H and A."""
     return [
-        (state, out, min(_sum(label, weights) for label in labels))
+        (state, out, min(_sum(label, weights, host, device) for label in labels))
         for state, row in stretch.matrix.items()
         for out, labels in row.items()
     ]
 
 
-def _step(sums: dict[int, int], steps: list[tuple[int, int, int]]) -> dict[int, int]:
+def _turned(steps: list[Step]) -> list[Step]:
+    return [(out, state, cost) for state, out, cost in steps]
+
+
+def _step(sums: dict[int, int], steps: list[Step]) -> dict[int, int]:
     found: dict[int, int] = {}
     for state, out, cost in steps:
         if state in sums:

@@ -7,7 +7,8 @@ are the boundary state in which the next window begins.
 When a kernel's cost does not depend on its place in the order (``order_free``), most orders need
 not be looked at. At a state, let x be an undone node of the block such that every kernel that could
 still run x is ready. Every completion runs one of them, and running it first instead disturbs
-nothing, so only these are tried.
+nothing, so only these are tried. (Should the block then complete before a kernel that ran ahead,
+nothing waited for that kernel, and the next window runs it at the same cost.)
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule, KernelName, SlotSpec
 
@@ -99,9 +100,7 @@ def _choices(
 
 def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
     """Connected groups of operators of the rule's classes, up to its size, each once."""
-    allowed = {
-        key for key in window.keys if str(window.node(key).op.op_class) in rule.classes
-    }
+    allowed = {key for key in window.keys if _of_class(rule, window.node(key))}
     seen: set[frozenset[NodeKey]] = set()
     frontier = [frozenset({key}) for key in window.keys if key in allowed and key[0] == 0]
     while frontier:
@@ -113,6 +112,11 @@ def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
             yield Match(rule, group)
         if len(group) < rule.max_nodes:
             frontier += [group | {key} for key in _around(group, window) & allowed - group]
+
+
+def _of_class(rule: FusionRule, node: Node) -> bool:
+    excluded = any(fnmatchcase(node.op_name, pattern) for pattern in rule.excludes)
+    return str(node.op.op_class) in rule.classes and not excluded
 
 
 def _around(group: frozenset[NodeKey], window: Window) -> set[NodeKey]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import typing
 from types import UnionType
 from typing import Any, Literal
@@ -30,7 +29,6 @@ class Attribute:
     """Whether nought is a sensible value (a padding, not a width)."""
 
 
-@functools.cache
 def attributes(kind: type[Operator]) -> dict[str, Attribute]:
     """The attributes of an operator, by name."""
     hints = typing.get_type_hints(kind)
@@ -85,8 +83,7 @@ def _value(
     choices = typing.get_args(kind)
     if isinstance(value, str) and value in names.values and value not in choices:
         value = names.values[value]
-    optional = isinstance(kind, UnionType) and type(None) in choices
-    if value is None and optional:
+    if value is None and isinstance(kind, UnionType) and type(None) in choices:
         return None
     if kind is bool:
         return _truth(value, origin, faults)
@@ -95,8 +92,10 @@ def _value(
     if isinstance(value, bool) or not isinstance(value, int | str):
         faults.append(origin.fault(f"expected a whole number or dims, got {value!r}"))
         return 1
-    if value == 0 and attribute.zero:
-        return 0
+    return 0 if value == 0 and attribute.zero else _whole(value, origin, names, faults)
+
+
+def _whole(value: int | str, origin: Origin, names: Names, faults: list[Fault]) -> int:
     try:
         return whole(value, names.whole_numbers())
     except ExpressionError as error:

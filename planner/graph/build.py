@@ -97,7 +97,15 @@ class _Builder:
             for (name, sides), dtype in zip(spec.inputs.items(), dtypes, strict=False)
         )
         emitter = Emitter(spec, names, inputs, self.formats, self.ranks, self.faults)
-        return emitter.block(use.label or spec.name, nodes)
+        return emitter.block(self._label(use.label or spec.name), nodes)
+
+    def _label(self, wanted: str) -> str:
+        """The label, numbered where another kind has it: kinds are told apart by label."""
+        taken = {block.label for block in self.kinds}
+        label, number = wanted, 2
+        while label in taken:
+            label, number = f"{wanted}-{number}", number + 1
+        return label
 
     def _check_fit(
         self, block: Block, incoming: tuple[Tensor, ...], origin: Origin, before: str

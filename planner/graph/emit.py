@@ -1,4 +1,4 @@
-"""Emits the nodes of one block in order: sharded, quantised, composites expanded, shapes inferred."""
+"""Emits the nodes of one block in order: sharded, quantised, composites expanded, shaped."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from planner.graph.types import Block, Node
 from planner.ops import OPERATORS
 from planner.ops.pointwise import Quantize
 from planner.ops.types import Formats, Operator, Tensor, show_shape
+from planner.registry import nearest
 from planner.spec.origin import Origin
 from planner.spec.types import BlockSpec
 
@@ -30,6 +31,8 @@ class Emitter:
     faults: list[Fault]
     _nodes: list[Node] = field(default_factory=list)
     _tensors: dict[str, Tensor] = field(default_factory=dict)
+    _narrowed: dict[str, str] = field(default_factory=dict)
+    """Per tensor that GEMMs read narrower: the name of its quantised copy."""
 
     def block(self, label: str, order: tuple[str, ...]) -> Block | None:
         """The finished block, or None where faults were added."""
@@ -98,10 +101,11 @@ class Emitter:
             return tensor
         if op.matmul_format(self.formats) == self.formats.activations:
             return tensor
-        quantized = f"{tensor}.quant"
-        if quantized not in self._tensors:
+        if tensor not in self._narrowed:
+            quantized = f"{tensor}.quant"
             self._add(quantized, "quantize", Quantize(), (tensor,), (quantized,), near=name)
-        return quantized
+            self._narrowed[tensor] = quantized
+        return self._narrowed[tensor]
 
     def _add(
         self,
@@ -125,6 +129,7 @@ class Emitter:
             self._expand(name, op_name, op, inputs, outputs)
             return
         dtype = op.output_dtype(tensors, self.formats)
+        self._check_free(name, outputs)
         for output, shape in zip(outputs, shapes, strict=True):
             self._tensors[output] = Tensor(output, shape, dtype, op.handles())
         parameters = op.parameters(tuple(tensor.shape for tensor in tensors), self.formats)
@@ -141,6 +146,14 @@ class Emitter:
                 self._origin(near or composite or name.split(".", maxsplit=1)[0]),
             )
         )
+
+    def _check_free(self, name: str, outputs: tuple[str, ...]) -> None:
+        """Refuse a name that the planner gave to something it added, as in ``attention.scores``."""
+        taken = [tensor for tensor in outputs if tensor in self._tensors]
+        if name in {node.id for node in self._nodes}:
+            taken.append(name)
+        if taken:
+            raise ValueError(f"the name '{taken[0]}' is given to two things; rename yours")
 
     def _expand(
         self,
@@ -166,10 +179,13 @@ class Emitter:
             origin = self.spec.origin.at("shapes", name)
             tensor = self._tensors.get(name)
             if tensor is None:
-                self.faults.append(origin.fault(f"no tensor is named '{name}'", key=True))
+                guess = nearest(name, self._tensors)
+                hint = f"did you mean '{guess}'?" if guess else None
+                self.faults.append(origin.fault(f"no tensor is named '{name}'", hint, key=True))
                 continue
+            before = len(self.faults)
             declared = shape_of(sides, self.names, origin, self.faults)
-            if declared != tensor.shape and self.ranks == 1:
+            if len(self.faults) == before and declared != tensor.shape and self.ranks == 1:
                 self.faults.append(
                     origin.fault(
                         f"'{name}' is declared {show_shape(declared)}, but its producer writes "
@@ -178,9 +194,9 @@ class Emitter:
                 )
 
 
-def _as_networkx(nodes: list[Node], tensors: dict[str, Tensor]) -> nx.MultiDiGraph:
-    graph = nx.MultiDiGraph()
-    producers = {}
+def _as_networkx(nodes: list[Node], tensors: dict[str, Tensor]) -> nx.MultiDiGraph[str]:
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    producers: dict[str, str] = {}
     for node in nodes:
         graph.add_node(node.id, node=node)
         for name in node.inputs:

@@ -33,7 +33,7 @@ def formats(
         matmul = wide
     if not is_quantized(matmul):
         wide = matmul
-    cache = asked.kv_cache or wide
+    cache = asked.kv_cache or ("fp32" if wide == "tf32" else wide)
     origin = deployment.origin.at("precision")
     if is_quantized(matmul) and not is_quantized(weights):
         raise SpecError(

@@ -28,14 +28,14 @@ def ordered(block: BlockSpec, faults: list[Fault]) -> tuple[str, ...]:
     """
     before = len(faults)
     producers = _producers(block, faults)
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(block.nodes)
     for name, node in block.nodes.items():
         for position, tensor in enumerate(reads(node)):
             if tensor in producers:
                 graph.add_edge(producers[tensor], name)
             elif tensor not in block.inputs:
-                _unknown(block, name, position, tensor, producers, faults)
+                faults.append(_unknown(block, name, position, producers))
     _check_outputs(block, producers, faults)
     if len(faults) > before:
         return ()
@@ -62,22 +62,14 @@ def _producers(block: BlockSpec, faults: list[Fault]) -> dict[str, str]:
     return producers
 
 
-def _unknown(
-    block: BlockSpec,
-    name: str,
-    position: int,
-    tensor: str,
-    producers: dict[str, str],
-    faults: list[Fault],
-) -> None:
-    written = block.nodes[name].inputs
-    path = ("in",) if isinstance(written, str) else ("in", position)
+def _unknown(block: BlockSpec, name: str, position: int, producers: dict[str, str]) -> Fault:
+    node = block.nodes[name]
+    tensor = reads(node)[position]
+    path = ("in",) if isinstance(node.inputs, str) else ("in", position)
     guess = nearest(tensor, [*block.inputs, *producers])
-    faults.append(
-        block.origin.at("nodes", name, *path).fault(
-            f"nothing writes the tensor '{tensor}' that '{name}' reads",
-            f"did you mean '{guess}'?" if guess else None,
-        )
+    return block.origin.at("nodes", name, *path).fault(
+        f"nothing writes the tensor '{tensor}' that '{name}' reads",
+        f"did you mean '{guess}'?" if guess else None,
     )
 
 
@@ -96,7 +88,7 @@ def _check_outputs(block: BlockSpec, producers: dict[str, str], faults: list[Fau
             )
 
 
-def _cycle(block: BlockSpec, graph: nx.DiGraph) -> Fault:
+def _cycle(block: BlockSpec, graph: nx.DiGraph[str]) -> Fault:
     edges = nx.find_cycle(graph)
     names = [edge[0] for edge in edges]
     path = " -> ".join([*names, names[0]])

@@ -11,7 +11,7 @@ from planner.ops.types import Parameters
 
 
 def parameters(graph: ModelGraph) -> int:
-    """Parameters of the graph's rank, shared ones once. On a graph of one rank, the model's total."""
+    """Parameters of the graph's rank, shared ones once; of a graph of one rank the model's."""
     return sum(
         times * sum(p.elements for p in _owned(block))
         for block, times in zip(graph.kinds, graph.times, strict=True)

@@ -1,4 +1,4 @@
-"""The words of graphs: nodes, blocks (one networkx graph per kind), and a model as their sequence."""
+"""The words of graphs: nodes, blocks (a networkx graph per kind), a model as their sequence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Block:
     tensors: Mapping[str, Tensor]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    graph: nx.MultiDiGraph
+    graph: nx.MultiDiGraph[str]
     formats: Formats
 
     @cached_property

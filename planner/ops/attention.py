@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
-from planner.num import Number, where
+from planner.num import Number, minimum, where
 from planner.ops.norm import Softmax
 from planner.ops.pointwise import EXP_FLOPS
 from planner.ops.registry import operator
@@ -29,17 +29,10 @@ from planner.ops.types import (
     Work,
     as_dim,
     divide,
+    kv_heads_per_rank,
     show_shape,
     static,
 )
-
-
-def kv_heads_per_rank(kv_heads: int, ranks: int) -> int:
-    """KV heads one tensor-parallel rank holds: at least one, replicated past their number."""
-    if kv_heads < ranks:
-        divide(ranks, kv_heads, f"ranks over {kv_heads} KV heads")
-        return 1
-    return divide(kv_heads, ranks, "KV heads")
 
 
 @operator("rope")
@@ -59,6 +52,8 @@ class Rope(Operator):
     about: ClassVar[str] = "rotary position embedding"
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        if self.rotary > self.head_dim:
+            raise ValueError(f"cannot rotate {self.rotary} of the {self.head_dim} dims of a head")
         for shape in inputs:
             if static(shape[-1]) % self.head_dim:
                 raise ValueError(
@@ -129,20 +124,21 @@ class Heads:
         return sum(g.count * g.tiled_pairs(self.window, tile) for g in load.groups)
 
     def reread_bytes(self, load: Load, tile: int, l2_bytes: float, kv_cache: str) -> Number:
-        """Extra HBM bytes of a tiled kernel: K and V again for each query tile row after the first.
+        """Extra HBM bytes of a tiled kernel: what its tile rows read of K and V beyond once.
 
-        Where one KV head's keys and values fit the L2 the rows find them there. The tile rows of
-        the query heads that share a KV head run together and share its reads.
+        Where what a row reads of one KV head fits the L2 the next row finds it there. The tile
+        rows of the query heads that share a KV head run together and share its reads.
         Source: FlashAttention-2 loads K and V once per query block (Dao 2023, algorithm 1).
         """
         per_head = 2 * self.head_dim * bytes_per_element(kv_cache)
         extra: Number = 0
         for g in load.groups:
-            tokens = g.keys_read(self.window)
-            passes = where(tokens * per_head > l2_bytes, g.query_tiles(tile) - 1, 0)
-            # A causal tile row reads on average half the keys that the last one reads.
-            share = 0.5 if self.causal else 1.0
-            extra = extra + g.count * passes * share * tokens * self.kv_heads * per_head
+            keys = g.keys_read(self.window)
+            row = keys if self.window is None else minimum(keys, self.window + tile - 1)
+            whole = g.query_tiles(tile) * keys
+            rows = g.tile_keys(self.window, tile) if self.causal else whole
+            again = where(row * per_head > l2_bytes, rows - keys, 0)
+            extra = extra + g.count * again * self.kv_heads * per_head
         return extra
 
 
@@ -269,6 +265,8 @@ class Attention(Operator):
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads do not share {self.kv_heads} KV heads evenly")
+        if self.window is not None and not self.causal:
+            raise ValueError("a window needs causal attention: it looks back only")
         cached, need = static(inputs[1][-1]), 2 * self.kv_heads * self.head_dim
         if cached != need:
             raise ValueError(

@@ -16,6 +16,7 @@ from planner.ops.types import (
     Work,
     as_dim,
     divide,
+    kv_heads_per_rank,
     show_shape,
     static,
 )
@@ -74,11 +75,14 @@ class Linear(Operator):
             return self, "all_reduce"
         if self.shard == "vocab":
             return replace(self, features=-(-self.features // ranks)), "all_gather"
+        if self.features % self.unit:
+            raise ValueError(f"{self.features} features are no whole number of {self._unit_name()}")
         units = self.features // self.unit
-        if self.shard == "kv" and units < ranks:
-            divide(ranks, units, f"ranks over {units} KV heads" if ranks % units else "ranks")
-            return replace(self, features=self.unit), None
-        return replace(self, features=divide(units, ranks, self._unit_name()) * self.unit), None
+        if self.shard == "kv":
+            share = kv_heads_per_rank(units, ranks)
+        else:
+            share = divide(units, ranks, self._unit_name())
+        return replace(self, features=share * self.unit), None
 
     def matmul_format(self, formats: Formats) -> str:
         return formats.matmul if self.quantizable else formats.activations
@@ -104,6 +108,8 @@ class MatMul(Operator):
         left, right = inputs
         if len(right) < 2 or left[-1] != right[-2]:  # noqa: PLR2004 - a matrix has two sides
             raise ValueError(f"{show_shape(left)} · {show_shape(right)}: the inner sides differ")
+        if left[:-2] != right[:-2]:
+            raise ValueError(f"{show_shape(left)} · {show_shape(right)}: the leading sides differ")
         return ((*left[:-1], right[-1]),)
 
     def work(self, site: Site) -> Work:

@@ -73,4 +73,5 @@ class Quantize(Operator):
         return Work(vector_flops=3 * site.elements())
 
     def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
+        del inputs
         return formats.matmul

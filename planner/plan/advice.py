@@ -10,8 +10,7 @@ from typing import Any
 from planner.errors import PlannerError
 from planner.plan.load import step_load
 from planner.plan.memory import changed, held
-from planner.plan.solve import Prepared, SolvedStep, prepare, solve_rule_set, solve_step
-from planner.plan.types import Plan
+from planner.plan.solve import Prepared, SolvedStep, prepare, solve_flags, solve_step
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 
@@ -42,7 +41,7 @@ class _WhatIf:
     lossless: bool = True
 
 
-def advise(question: Question, plan: Plan) -> tuple[Advice, ...]:
+def advise(question: Question) -> tuple[Advice, ...]:
     """What to change first, the largest gain first; changes under 1 % are left out.
 
     Throughput is compared, so that a larger batch counts by what it yields. Each what-if is a full
@@ -52,7 +51,7 @@ def advise(question: Question, plan: Plan) -> tuple[Advice, ...]:
     solved = solve_step(prepared, step_load(question.deployment), modes=())
     rate = _rate(solved)
     found = [_judge(what_if, rate) for what_if in _what_ifs(prepared, solved)]
-    found += _flag_advice(prepared, solved, rate, plan)
+    found += _together(prepared, solved, rate)
     useful = [advice for advice in found if advice and advice.gain >= WORTH_SHOWING]
     return tuple(sorted(useful, key=lambda advice: (not advice.fits, -advice.gain)))
 
@@ -156,17 +155,13 @@ def _batch(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
     )
 
 
-def _flag_advice(
-    prepared: Prepared, solved: SolvedStep, rate: float, plan: Plan
-) -> list[Advice | None]:
-    """All of the engine's own fusion flags turned at once, as the ``flags`` search found best."""
-    flags = plan.step.rule_sets["flags"].flags
-    if len(flags) < 2:  # noqa: PLR2004 - a single flag is among the what-ifs already
+def _together(prepared: Prepared, solved: SolvedStep, rate: float) -> list[Advice]:
+    """The engine's fusion flags turned together; one alone is among the what-ifs already."""
+    solution, flags = solve_flags(prepared, solved)
+    if len(flags) < 2:  # noqa: PLR2004 - together means two
         return []
-    solution = solve_rule_set(prepared, solved, "flags")
     time_s = solution.timeline.time_s
     gain = (solved.step.tokens or 1) / time_s / rate - 1
     change = " ".join(f"backend.flags.{name}={_said(value)}" for name, value in flags.items())
     fits = held(prepared, solved.step).fits
     return [Advice(change, "the engine's fusion flags together", time_s, gain, fits, lossless=True)]
-

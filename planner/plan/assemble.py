@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.capture.solve import Solution
 from planner.capture.types import ModeChoice
-from planner.fusion.groups import RULE_SETS, RuleSet
+from planner.fusion.groups import RuleSet
 from planner.graph.build import model_graph
 from planner.graph.totals import kv_bytes_per_token, parameters
 from planner.graph.types import ModelGraph
@@ -14,7 +14,7 @@ from planner.plan.identity import digest, parts, plan_id
 from planner.plan.load import StepLoad, step_load
 from planner.plan.memory import memory_plan
 from planner.plan.rows import kernel_rows, node_rows, totals
-from planner.plan.solve import Prepared, SolvedStep, prepare, solve_rule_set, solve_step
+from planner.plan.solve import Prepared, SolvedStep, prepare, solve_flags, solve_ideal, solve_step
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -28,6 +28,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
+from planner.spec.types import Scalar
 
 MODE_WORDS = {"none": "eager", "piecewise": "piecewise", "full": "full"}
 """What tables and JSON call a capture mode."""
@@ -39,7 +40,7 @@ def assemble(question: Question) -> Plan:
     prepared = prepare(question)
     step = step_load(deployment)
     solved = solve_step(prepared, step)
-    rule_sets = {name: _rule_set(prepared, solved, name) for name in RULE_SETS}
+    rule_sets = _rule_sets(prepared, solved)
     nodes = node_rows(prepared.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.formats, solved.engine)
@@ -71,11 +72,20 @@ def assemble(question: Question) -> Plan:
     )
 
 
-def _rule_set(prepared: Prepared, solved: SolvedStep, name: RuleSet) -> Solution:
-    return solved.chosen if name == "engine" else solve_rule_set(prepared, solved, name)
+def _rule_sets(prepared: Prepared, solved: SolvedStep) -> dict[str, RuleSetTime]:
+    best, flags = solve_flags(prepared, solved)
+    found: dict[RuleSet, tuple[Solution, dict[str, Scalar]]] = {
+        "engine": (solved.chosen, {}),
+        "flags": (best, flags),
+        "ideal": (solve_ideal(prepared, solved), {}),
+    }
+    return {
+        name: RuleSetTime(solution.timeline.time_s, solution.kernel_count, turned)
+        for name, (solution, turned) in found.items()
+    }
 
 
-def _step_time(solved: SolvedStep, rule_sets: dict[RuleSet, Solution]) -> StepTime:
+def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:
     chosen = solved.chosen
     modes = {
         MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
@@ -91,10 +101,7 @@ def _step_time(solved: SolvedStep, rule_sets: dict[RuleSet, Solution]) -> StepTi
         solved.step.tokens,
         solved.step.sequences,
         modes,
-        {
-            name: RuleSetTime(s.timeline.time_s, s.kernel_count, s.flags())
-            for name, s in rule_sets.items()
-        },
+        rule_sets,
         {
             "launch_s": fixed.launch_s,
             "replay_s": fixed.replay_s,

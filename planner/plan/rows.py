@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from planner.capture.solve import Kernel, SolvedRun
@@ -88,7 +88,7 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
 
 
 def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
-    """The chosen kernels in order of execution, equal ones of one kind of block together."""
+    """The chosen kernels, equal ones of one kind of block together."""
     by_label = {costs.block.label: costs for costs in solved.costs}
     following = _following(solved)
     total_s = solved.chosen.timeline.busy_s
@@ -104,7 +104,20 @@ def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
                     known, repeat=known.repeat + row.repeat, share=known.share + row.share
                 )
             merged[key] = row
-    return tuple(merged.values())
+    return tuple(sorted(merged.values(), key=_place(solved)))
+
+
+def _place(solved: SolvedStep) -> Callable[[KernelRow], tuple[int, int]]:
+    """Where a kernel's first node stands in the model: an order in which rows read well.
+
+    Kernels that do not depend on each other may run in another order.
+    """
+    order = {
+        (costs.block.label, node.id): (kind, position)
+        for kind, costs in enumerate(solved.costs)
+        for position, node in enumerate(costs.block.nodes)
+    }
+    return lambda row: order[row.block, row.nodes[0]]
 
 
 def _following(solved: SolvedStep) -> list[str | None]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.capture.decide import decide, fixed_costs
 from planner.capture.solve import Problem, Solution
-from planner.capture.types import Decision, FixedCosts, Mode
+from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.engine import Engine, resolve
 from planner.cost.types import Device, device
@@ -22,6 +22,7 @@ from planner.ops.types import Formats
 from planner.plan.identity import model_digest, spec_digest
 from planner.plan.load import StepLoad
 from planner.spec.question import Question
+from planner.spec.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +84,16 @@ class SolvedStep:
 
 
 def solve_step(
-    prepared: Prepared, step: StepLoad, modes: tuple[Mode, ...] = ("none", "piecewise", "full")
+    prepared: Prepared,
+    step: StepLoad,
+    modes: tuple[Mode, ...] = MODES,
+    engine: Engine | None = None,
 ) -> SolvedStep:
-    """Search kernels and capture of one step. The chosen mode is always among the solutions."""
-    engine = prepared.engine(step.kind)
+    """Search kernels and capture of one step. The chosen mode is always among the solutions.
+
+    ``engine`` stands in for the deployment's own, as with some flags turned.
+    """
+    engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
     fixed = fixed_costs(engine, deployment.host.launch)
@@ -99,10 +106,30 @@ def solve_step(
     )
 
 
-def solve_rule_set(prepared: Prepared, solved: SolvedStep, rule_set: RuleSet) -> Solution:
-    """The step in the chosen mode with the groups of another rule set."""
-    solver = _Solver(prepared, solved.step, solved.engine, solved.fixed, solved.decision)
-    return solver.problem(rule_set, solved.decision.mode).solve(solved.decision.mode)
+def solve_ideal(prepared: Prepared, solved: SolvedStep) -> Solution:
+    """The step in the chosen mode with any group a perfect compiler could build."""
+    mode = solved.decision.mode
+    return _solver(prepared, solved).problem("ideal", mode).solve(mode)
+
+
+def solve_flags(prepared: Prepared, solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
+    """The step with the engine's own fusion flags turned for the best, and which to turn.
+
+    The search picks among groups that some flag would allow; what is returned is the step that the
+    engine then runs with those flags, so that two flags that get in each other's way cannot both
+    be counted. Without a gain the step as it is, and no flags.
+    """
+    mode = solved.decision.mode
+    flags = _solver(prepared, solved).problem("flags", mode).solve(mode).flags()
+    if flags:
+        turned = solve_step(prepared, solved.step, (), solved.engine.with_flags(flags)).chosen
+        if turned.timeline.time_s < solved.chosen.timeline.time_s:
+            return turned, flags
+    return solved.chosen, {}
+
+
+def _solver(prepared: Prepared, solved: SolvedStep) -> _Solver:
+    return _Solver(prepared, solved.step, solved.engine, solved.fixed, solved.decision)
 
 
 @dataclass(eq=False)

@@ -101,8 +101,9 @@ def _alone(engine: Engine) -> Iterator[Connection]:
 def _use_wal(cursor: DBAPICursor) -> None:
     """Readers and one writer at a time without waiting for each other; a property of the file.
 
-    SQLite's own waiting does not cover this step: of four processes that took it at once on a
-    fresh file, one in eight was told "locked" straight away. So the step is repeated here.
+    SQLite's own waiting does not cover this step while another process is about to write: of four
+    that took it at once on a fresh file, one in eight was told "locked" straight away. So the step
+    is repeated here, for as long as SQLite would have waited.
     """
     cursor.execute("PRAGMA busy_timeout")
     deadline = time.monotonic() + cursor.fetchall()[0][0] / 1000

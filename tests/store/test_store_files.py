@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Timer
 
 import psycopg
 import pytest
@@ -153,6 +154,17 @@ def test_a_store_locked_by_another_process_is_refused_after_a_while(url):
         with locked(url):
             assert "is locked by another process (wait for" in refused_save(store)
         assert store.save_plan(example_plan(1)) is True
+
+
+def test_a_new_file_that_another_process_is_about_to_write_is_waited_for(file):
+    """SQLite itself does not wait when the journal becomes a write-ahead log."""
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        end = Timer(0.2, other.execute, ["ROLLBACK"])
+        end.start()
+        with open_store(str(file)) as store:
+            assert store.save_plan(example_plan()) is True
+        end.join()
 
 
 def test_a_new_file_locked_by_another_process_is_refused_after_a_while(file):

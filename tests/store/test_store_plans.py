@@ -204,10 +204,12 @@ def test_a_kernel_that_cannot_be_stored_leaves_no_plan(store):
     assert store.save_plan(plan) is True
 
 
-def test_a_kernel_refers_to_its_plan(store):
+def test_a_row_that_refers_to_none_is_refused(url):
     """Foreign keys are on, which SQLite does not do by itself."""
+    open_store(url).close()
     orphan = text("INSERT INTO sample VALUES ('no run', 0, 'step', 'mean', 1.0, 's')")
-    with store._engine.connect() as connection, pytest.raises(Exception, match=r"(?i)foreign key"):
+    refused = pytest.raises(Exception, match=r"(?i)foreign key")
+    with open_store(url) as store, store._engine.connect() as connection, refused:
         connection.execute(orphan)
 
 

@@ -1,0 +1,53 @@
+# The two commands of the README are `make plan` and `make test`; `make help` lists the rest.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help plan test lint format bench wheel clean
+
+help:            ## List the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
+	$(BIN)/planner plan $(SPEC)
+
+test: $(VENV)/test      ## Set up, run the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/lint      ## ruff and mypy strict
+	$(BIN)/ruff check planner tests benchmarks
+	$(BIN)/ruff format --check planner tests benchmarks
+	$(BIN)/mypy
+
+format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
+	$(BIN)/ruff check --fix planner tests benchmarks
+	$(BIN)/ruff format planner tests benchmarks
+
+bench: $(VENV)/test     ## Timed comparisons, as ratios within one run
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc -o addopts=""
+
+wheel: $(VENV)/core     ## Build the wheel into dist/
+	$(PIP) install build
+	$(BIN)/python -m build --wheel
+
+clean:           ## Remove the environment and build leftovers
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "planner needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/test: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/lint: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,lint]'
+	@touch $@ $(VENV)/core $(VENV)/test

@@ -1,0 +1,58 @@
+"""Options that mean the same in every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+set_option = click.option(
+    "--set",
+    "sets",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Change a field of the file, as in step.decode.batch=32. May be repeated.",
+)
+catalog_option = click.option(
+    "--catalog",
+    "catalogs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A folder of your own gpus/, models/, backends/ …, searched first. May be repeated.",
+)
+db_option = click.option(
+    "--db",
+    metavar="URL",
+    help="The store: a file or a postgresql:// URL; else PLANNER_DB, else your data folder.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+explain_option = click.option(
+    "--explain",
+    is_flag=True,
+    help="Every row, why rules did not run, sources of fixed costs, the parts of the plan's id.",
+)
+
+
+class Numbers(click.ParamType):
+    """Whole numbers above zero, joined by commas."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """A tuple of numbers without repeats, in the order given."""
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        for word in words:
+            if not (word.isascii() and word.isdigit() and 0 < int(word[:_DIGITS]) <= _LARGEST):
+                self.fail(f"{word!r} is no whole number above zero, as in 1,256", param, ctx)
+        return tuple(dict.fromkeys(int(word) for word in words))
+
+
+_LARGEST = 100_000_000
+_DIGITS = 12
+"""More digits than the largest has: longer texts are cut before they are read as a number."""

@@ -1,0 +1,43 @@
+"""Where commands write. A reader that goes away (``| head``) ends the writing, not the command."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDTH = 100
+"""Columns of a report; a narrower terminal gets less."""
+
+
+def show(view: RenderableType) -> None:
+    """Print a report."""
+    from rich.console import Console
+
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns)
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=sys.stdout.isatty(),
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    with console.capture() as captured:
+        console.print(view)
+    write(captured.get())
+
+
+def write(text: str) -> None:
+    """Write to stdout at once."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered would raise again when the interpreter flushes on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,95 @@
+"""Sides of tensors: whole numbers times sizes that only the load of a step knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A load symbol: query-key pairs of attention scores, as a rectangle or within a window."""
+
+    window: int | None = None
+
+    def __str__(self) -> str:
+        return "pairs" if self.window is None else f"pairs within {self.window}"
+
+
+Symbol = str | Pairs
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One side of a tensor: a whole number times sizes that only the load knows.
+
+    Supports the arithmetic of shape expressions as far as the result stays such a product.
+    """
+
+    coefficient: Fraction = Fraction(1)
+    symbols: tuple[Symbol, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [str(symbol) for symbol in self.symbols]
+        if self.coefficient != 1 or not parts:
+            parts.insert(0, str(self.coefficient))
+        return "*".join(parts)
+
+    def __mul__(self, other: Dim | Fraction | int) -> Dim:
+        other = as_dim(other)
+        symbols = tuple(sorted(self.symbols + other.symbols, key=str))
+        return Dim(self.coefficient * other.coefficient, symbols)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Fraction | int) -> Dim:
+        if isinstance(other, Dim):
+            raise ValueError(  # noqa: TRY004 - a refusal for people, as every other of a shape
+                f"cannot divide by {other}, which only the load knows"
+            )
+        return Dim(self.coefficient / other, self.symbols)
+
+    def __rtruediv__(self, other: Fraction | int) -> Dim:
+        raise ValueError(f"cannot divide {other} by {self}, which only the load knows")
+
+    def __floordiv__(self, other: Dim | Fraction | int) -> Dim:
+        raise ValueError(f"cannot round {self} divided by {other}: only the load knows {self}")
+
+    __rfloordiv__ = __rtruediv__
+
+    def __add__(self, other: Dim | Fraction | int) -> Dim:
+        other = as_dim(other)
+        if self.symbols != other.symbols:
+            raise ValueError(f"cannot add {self} and {other}: only like sizes add up")
+        return Dim(self.coefficient + other.coefficient, self.symbols)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Dim | Fraction | int) -> Dim:
+        return self + as_dim(other) * -1
+
+    def __rsub__(self, other: Dim | Fraction | int) -> Dim:
+        return as_dim(other) - self
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+
+def as_dim(value: Dim | Fraction | int) -> Dim:
+    """A whole number or fraction as a dim without load symbols."""
+    return value if isinstance(value, Dim) else Dim(Fraction(value))
+
+
+Shape = tuple[Dim, ...]
+
+
+def show_shape(shape: Shape) -> str:
+    """``[tokens, 3584]``."""
+    return "[" + ", ".join(str(dim) for dim in shape) + "]"
+
+
+def static(dim: Dim) -> int:
+    """The whole number a dim is; ValueError where it depends on the load."""
+    if dim.symbols or dim.coefficient.denominator != 1:
+        raise ValueError(f"{dim} is not a fixed whole number")
+    return int(dim.coefficient)

@@ -1,0 +1,125 @@
+"""The load of a step: groups of like sequences, or bound dims of a graph that is no LLM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.num import Number, ceil_div, maximum, minimum, where
+from planner.ops.dims import Dim, Pairs, Shape, Symbol
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """``count`` like sequences, each adding ``new_tokens`` and attending to ``kv_tokens``.
+
+    ``kv_tokens`` includes the new tokens. All three may be NumPy arrays of one shape; arrays of
+    floats, where products could pass the 2⁶³ that NumPy's integers end at.
+    """
+
+    count: Number
+    new_tokens: Number
+    kv_tokens: Number
+
+    def causal_pairs(self, window: int | None) -> Number:
+        """Query-key pairs one sequence attends to.
+
+        Query i of n sees the prior keys and i of the new: without a window n(k−n) + n(n+1)/2;
+        with one, no query sees more than ``window`` keys.
+        """
+        n, prior = self.new_tokens, self.kv_tokens - self.new_tokens
+        if window is None:
+            return n * prior + n * (n + 1) / 2
+        growing = minimum(maximum(window - prior, 0), n)
+        return growing * prior + growing * (growing + 1) / 2 + (n - growing) * window
+
+    def rectangle_pairs(self, window: int | None) -> Number:
+        """Pairs an untiled kernel computes before the mask throws some away."""
+        return self.new_tokens * self.keys_read(window)
+
+    def tiled_pairs(self, window: int | None, tile: int) -> Number:
+        """Pairs a tiled causal kernel computes: tiles crossed by the diagonal are computed whole.
+
+        Each query is charged up to the last query of its tile of ``tile`` rows. With a window the
+        lower diagonal crosses tiles too; its waste is bounded by the same amount and left out.
+        """
+        n = self.new_tokens
+        full = n // tile
+        rest = n - full * tile
+        waste = full * tile * (tile - 1) / 2 + rest * (rest - 1) / 2
+        return minimum(self.causal_pairs(window) + waste, n * self.kv_tokens)
+
+    def keys_read(self, window: int | None) -> Number:
+        """Distinct keys one sequence's queries touch."""
+        if window is None:
+            return self.kv_tokens
+        return minimum(self.kv_tokens, window + self.new_tokens - 1)
+
+    def tile_keys(self, window: int | None, tile: int) -> Number:
+        """Keys that the tile rows of a causal kernel read, summed over the rows of one sequence.
+
+        Row t of ``tile`` queries reads up to its last query, min(prior + t·tile, window + tile − 1)
+        keys; the last row may be shorter.
+        """
+        n, prior = self.new_tokens, self.kv_tokens - self.new_tokens
+        full = n // tile
+        rest = n - full * tile
+        if window is None:
+            rows = full * prior + tile * full * (full + 1) / 2
+            return rows + where(rest > 0, prior + n, 0)
+        most = window + tile - 1
+        growing = minimum(maximum((most - prior) // tile, 0), full)
+        rows = growing * prior + tile * growing * (growing + 1) / 2 + (full - growing) * most
+        return rows + where(rest > 0, minimum(prior + n, window + rest - 1), 0)
+
+    def query_tiles(self, tile: int) -> Number:
+        """Tile rows that cover the new tokens of one sequence."""
+        return ceil_div(self.new_tokens, tile)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one step has to do: like sequences in groups, or dims of a graph that is no LLM."""
+
+    groups: tuple[SequenceGroup, ...] = ()
+    shapes: Mapping[str, Number] = field(default_factory=dict)
+    padding_tokens: Number = 0
+    """Rows that a captured graph computes for nothing; attention skips them."""
+
+    @property
+    def tokens(self) -> Number:
+        """New tokens of the step, over all sequences, padding included."""
+        return self.padding_tokens + sum(group.count * group.new_tokens for group in self.groups)
+
+    @property
+    def sequences(self) -> Number:
+        """Sequences in the step, each of which samples one token."""
+        return sum(group.count for group in self.groups)
+
+    def size(self, symbol: Symbol) -> Number:
+        """The value of a load symbol. Raises KeyError for one the load doesn't bind."""
+        if isinstance(symbol, Pairs):
+            return sum(g.count * g.rectangle_pairs(symbol.window) for g in self.groups)
+        if symbol in self.shapes:
+            return self.shapes[symbol]
+        if self.groups and symbol in LOAD_SYMBOLS:
+            return self.tokens if symbol == "tokens" else self.sequences
+        raise KeyError(symbol)
+
+    def dim(self, dim: Dim) -> Number:
+        """The value of a dim under this load."""
+        value: Number = dim.coefficient.numerator
+        for symbol in dim.symbols:
+            value = value * self.size(symbol)
+        return value
+
+    def elements(self, shape: Shape) -> Number:
+        """Elements of a tensor of that shape."""
+        count: Number = 1
+        for dim in shape:
+            count = count * self.dim(dim)
+        return count
+
+
+LOAD_SYMBOLS = ("tokens", "sequences")
+"""Dims that the step of an LLM binds; a graph of another kind names its own in ``step.shapes``."""
