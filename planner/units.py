@@ -5,6 +5,7 @@ GB is 10⁹ bytes and GiB is 2³⁰: confusing them is the commonest mistake amo
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -35,17 +36,21 @@ class Dimension:
     name: str
     example: str
     factors: dict[str, float]
+    rate: bool = False
+    """Whether something is divided by it, so that nought makes no sense."""
 
     def parse(self, text: object) -> float:
         """The SI value of a quantity such as ``3.35 TB/s``.
 
         Raises ValueError with a sentence for people: no unit, unknown unit, unit of another
-        dimension, or something that is no quantity at all.
+        dimension, an amount that cannot be, or something that is no quantity at all.
         """
-        if isinstance(text, bool) or not isinstance(text, str):
-            if isinstance(text, int | float) and not isinstance(text, bool):
-                raise ValueError(f"a {self.name} needs its unit, as in '{self.example}'")
-            raise ValueError(f"not a {self.name}; write one as in '{self.example}'")
+        if isinstance(text, int | float) and not isinstance(text, bool):
+            text = str(text)
+        if not isinstance(text, str):
+            raise ValueError(  # noqa: TRY004 - pydantic shows a ValueError beside its field
+                f"not a {self.name}; write one as in '{self.example}'"
+            )
         match = _QUANTITY.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no {self.name}; write one as in '{self.example}'")
@@ -54,12 +59,23 @@ class Dimension:
             raise ValueError(f"a {self.name} needs its unit, as in '{self.example}'")
         if unit not in self.factors:
             raise ValueError(self._refusal(unit))
-        return number * self.factors[unit]
+        return self._checked(number * self.factors[unit])
+
+    def _checked(self, value: float) -> float:
+        if not math.isfinite(value):
+            raise ValueError(f"a {self.name} that large cannot be")
+        if value < 0 or (self.rate and not value):
+            least = "be greater than 0" if self.rate else "not be negative"
+            raise ValueError(f"a {self.name} must {least}")
+        return value
 
     def _refusal(self, unit: str) -> str:
         for other in DIMENSIONS:
             if unit in other.factors:
-                return f"{unit!r} is a unit of {other.name}, not of {self.name} (as in '{self.example}')"
+                return (
+                    f"{unit!r} is a unit of {other.name}, not of {self.name} "
+                    f"(as in '{self.example}')"
+                )
         return f"unknown unit {unit!r} for a {self.name}, as in '{self.example}'"
 
 
@@ -78,14 +94,15 @@ def _byte_units(suffix: str = "") -> dict[str, float]:
 
 
 BYTES = Dimension("number of bytes", "24 GiB", _byte_units())
-BYTES_PER_S = Dimension("bandwidth", "3.35 TB/s", _byte_units("/s"))
+BYTES_PER_S = Dimension("bandwidth", "3.35 TB/s", _byte_units("/s"), rate=True)
 FLOPS_PER_S = Dimension(
     "compute rate",
     "989 TFLOP/s",
     _units(_LARGE, "FLOP/s", "FLOPS", "OP/s", "OPS"),
+    rate=True,
 )
 SECONDS = Dimension("time", "4.5 us", _units(_SMALL, "s"))
-HERTZ = Dimension("frequency", "2520 MHz", _units(_LARGE, "Hz"))
+HERTZ = Dimension("frequency", "2520 MHz", _units(_LARGE, "Hz"), rate=True)
 WATTS = Dimension("power", "450 W", _units(("m", *_LARGE), "W"))
 PRICE_PER_HOUR = Dimension(
     "price",
@@ -105,8 +122,8 @@ def _scaled(value: float, unit: str, digits: int) -> str:
 
 
 def _short(value: float, digits: int) -> str:
-    if value == 0:
-        return "0"
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
     whole = len(str(int(abs(value))))
     return f"{value:,.{max(0, digits - whole)}f}"
 

@@ -12,7 +12,6 @@ from planner.spec.conditions import first, version_key
 from planner.spec.origin import Origin
 from planner.spec.types import Backend, BackendSpec, DeploymentSpec, FlagSpec, GpuSpec, Scalar
 
-
 _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int": (int,),

@@ -67,7 +67,9 @@ def kernel_work(
         vector_flops = vector_flops + work.vector_flops
         link_bytes = link_bytes + work.link_bytes
         hbm_bytes = hbm_bytes + work.private_bytes
-    if all(costs[offset].nodes[name].node.op.op_class == OpClass.VIEW for offset, name in edge.nodes):
+    if all(
+        costs[offset].nodes[name].node.op.op_class == OpClass.VIEW for offset, name in edge.nodes
+    ):
         return KernelWork(0, 0, 0, 0, 0, 0, 0, 0)
     for readers in edge.reads:
         sizes = [costs[key[0]].nodes[key[1]].input_bytes[position] for key, position in readers]

@@ -90,9 +90,7 @@ class Fit:
         return max(0.0, short, -self.budget.spare_bytes)
 
 
-def budget(
-    graph: ModelGraph, engine: Engine, device: Device, utilization: float | None
-) -> Budget:
+def budget(graph: ModelGraph, engine: Engine, device: Device, utilization: float | None) -> Budget:
     """The budget of one GPU that runs one rank of the graph."""
     memory = engine.spec.memory
     share = utilization if utilization is not None else float(_value(memory.utilization, engine))
@@ -133,7 +131,7 @@ def activation_bytes(graph: ModelGraph, engine: Engine) -> float:
 
 def live_bytes(block: Block, load: Load) -> float:
     """Most bytes of tensors alive at once while a block runs in order, fused tensors left out."""
-    last_use = {name: -1 for name in block.inputs}
+    last_use = dict.fromkeys(block.inputs, -1)
     for position, node in enumerate(block.nodes):
         last_use |= dict.fromkeys((*node.inputs, *node.outputs), position)
     last_use |= dict.fromkeys(block.outputs, len(block.nodes))

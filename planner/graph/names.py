@@ -45,8 +45,14 @@ class Names:
         values = dict(block.options) | dict(self.values)
         for name, value in use.given.items():
             place = origin.at("with", name)
-            values[name] = self._given(value, place, faults)
+            word = self._is_word(values.get(name))
+            values[name] = value if word else self._given(value, place, faults)
         return Names(values, self.symbols)
+
+    def _is_word(self, default: Scalar) -> bool:
+        """Whether an option's default is a text (``column``) and no arithmetic over dims."""
+        needs = names_in_or_none(default) if isinstance(default, str) else set()
+        return bool(needs) and not needs & self.whole_numbers().keys()
 
     def _given(self, value: Scalar, origin: Origin, faults: list[Fault]) -> Scalar:
         if not isinstance(value, str) or not names_in_or_none(value):

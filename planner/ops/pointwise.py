@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.ops.registry import operator
-from planner.ops.types import OpClass, Operator, Shape, Site, Tensor, Work, show_shape, Formats
+from planner.ops.types import Formats, OpClass, Operator, Shape, Site, Tensor, Work, show_shape
 
 EXP_FLOPS = 4
 """Vector FLOPs charged for one exponential, tanh or erf.

@@ -43,6 +43,11 @@ class Store:
     ) -> None:
         self.close()
 
+    @property
+    def place(self) -> str:
+        """Where it is, as messages name it: a file or an address without its password."""
+        return self._place
+
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()

@@ -1,0 +1,82 @@
+"""Tables of the plan's JSON, from its dataclasses."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import types as python_types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from builders.markup import code, table
+from builders.plan_words import UNITS, WORDS
+
+from planner.plan import types
+
+
+def classes() -> tuple[type, ...]:
+    """The dataclasses of a plan, the plan first."""
+    found = [
+        kind
+        for _, kind in inspect.getmembers(types, dataclasses.is_dataclass)
+        if inspect.isclass(kind) and kind.__module__ == types.__name__
+    ]
+    return tuple(sorted(found, key=lambda kind: (kind is not types.Plan, _line(kind))))
+
+
+def _line(kind: type) -> int:
+    return inspect.getsourcelines(kind)[1]
+
+
+def fields(name: str) -> str:
+    """The fields of one class: type, unit, meaning.
+
+    Raises KeyError for a field that neither its docstring nor ``plan_words`` describes, and
+    ValueError for words about a field that has a docstring or is gone.
+    """
+    kind = getattr(types, name)
+    hints = typing.get_type_hints(kind)
+    said = {**_docstrings(kind)}
+    for field, words in WORDS.get(name, {}).items():
+        if field in said or field not in hints:
+            raise ValueError(f"plan_words describes {name}.{field}, which needs no words there")
+        said[field] = words
+    rows = [(code(f), _type(hints[f]), _unit(name, f), said[f]) for f in hints]
+    return table(("field", "type", "unit", "meaning"), rows)
+
+
+def _docstrings(kind: type) -> dict[str, str]:
+    """The text below each field of a class. Where it follows several fields it is the last one's."""
+    (body,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if text and isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+            words = inspect.cleandoc(str(after.value.value))  # type: ignore[attr-defined]
+            found[before.target.id] = words.replace("``", "`")
+    return found
+
+
+def _type(hint: Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (python_types.UnionType, typing.Union):
+        kinds = [_type(kind) for kind in inner if kind is not type(None)]
+        return " or ".join([*kinds, "null"] if type(None) in inner else kinds)
+    if origin is tuple:
+        return f"list of {_type(inner[0])}"
+    if origin is not None and issubclass(origin, Mapping):
+        return f"mapping of {_type(inner[1])}"
+    if dataclasses.is_dataclass(hint):
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    return {int: "integer", float: "number", str: "string", bool: "boolean"}.get(hint, "any")
+
+
+def _unit(name: str, field: str) -> str:
+    if f"{name}.{field}" in UNITS:
+        return UNITS[f"{name}.{field}"]
+    endings = ("per_s", "per_token", "per_byte", "_bytes", "_flops", "_tokens", "_s")
+    ending = next((end for end in endings if field.endswith(end)), "")
+    return UNITS.get(ending, "")

@@ -1,0 +1,158 @@
+"""Tables of spec fields, operators, units and number formats, from the code that reads them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from builders.markup import code, table
+
+from planner.dtypes import DTYPES, bytes_per_element
+from planner.graph.attributes import attributes
+from planner.ops import OPERATORS
+from planner.ops.types import Operator
+from planner.spec import types
+from planner.units import DIMENSIONS
+
+_SHOWN_AS = {"integer": "whole number", "number": "number", "boolean": "true or false"}
+_SCALAR = {"boolean", "integer", "number", "string", "null"}
+_PLAIN_OBJECT = {"type": "object", "additionalProperties": True}
+
+
+def fields(name: str) -> str:
+    """The fields of one spec class: name, type, default, meaning."""
+    kind: type[types.Spec] = getattr(types, name)
+    schema = kind.model_json_schema(by_alias=True)
+    needed = set(schema.get("required", ()))
+    rows = [
+        (
+            code(field),
+            _type(body, schema.get("$defs", {})),
+            "**needed**" if field in needed else _default(body),
+            body.get("description", ""),
+        )
+        for field, body in schema["properties"].items()
+    ]
+    return table(("field", "type", "default", "meaning"), rows)
+
+
+def _default(body: dict[str, Any]) -> str:
+    value = body.get("default")
+    if value in (None, [], {}, ""):
+        return ""
+    return code(str(value).lower() if isinstance(value, bool) else _said(value))
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_said(inner)}" for key, inner in value.items()) + "}"
+    return f"[{', '.join(map(_said, value))}]" if isinstance(value, list) else str(value)
+
+
+def _type(body: dict[str, Any], defs: dict[str, Any]) -> str:
+    """A field's type in words a reader of YAML knows."""
+    if "$ref" in body:
+        return _referred(body["$ref"].rpartition("/")[2], defs)
+    if "const" in body:
+        return code(body["const"])
+    if "enum" in body:
+        return "one of " + ", ".join(map(code, body["enum"]))
+    choices = body.get("anyOf") or body.get("oneOf")
+    if choices:
+        return _any_of(choices, defs)
+    if "examples" in body:
+        return f"quantity, as {code(body['examples'][0])}"
+    return _plain(body, defs)
+
+
+def _plain(body: dict[str, Any], defs: dict[str, Any]) -> str:
+    kind = body.get("type")
+    if kind == "array":
+        return f"list of {_type(body['items'], defs)}"
+    if kind == "object":
+        inner = body.get("additionalProperties", True)
+        return "mapping" if inner is True else f"mapping of {_type(inner, defs)}"
+    if kind == "string":
+        return "name" if "pattern" in body else "text"
+    return _SHOWN_AS.get(str(kind), "any") + _range(body)
+
+
+def _range(body: dict[str, Any]) -> str:
+    if "minimum" in body and "maximum" in body:
+        return f", {body['minimum']} to {body['maximum']:,}"
+    low = body.get("minimum", body.get("exclusiveMinimum"))
+    word = "at least" if "minimum" in body else "above"
+    return "" if low is None else f", {word} {low}"
+
+
+def _any_of(choices: list[dict[str, Any]], defs: dict[str, Any]) -> str:
+    kinds = {str(choice.get("type")) for choice in choices}
+    if {"boolean", "number", "string"} <= kinds:
+        return "any scalar" + (" or list of them" if "array" in kinds else "")
+    named = [_type(choice, defs) for choice in choices if choice.get("type") != "null"]
+    return " or ".join(dict.fromkeys(named))
+
+
+def _referred(name: str, defs: dict[str, Any]) -> str:
+    """A figure by its quantity, another class by its section."""
+    if "Figure_" in name:
+        bare = _type(defs[name]["anyOf"][0], defs)
+        return f"figure: {bare}"
+    return f"[{name}](#{name.lower()})"
+
+
+def operators() -> str:
+    """Every operator: what it reads, its attributes, its class and what it is."""
+    rows = [
+        (code(name), _arity(kind), _attributes(kind), code(kind.op_class.value), kind.about)
+        for name, kind in OPERATORS
+    ]
+    return table(("op", "reads", "attributes", "class", "what it is"), rows)
+
+
+def _arity(kind: type[Operator]) -> str:
+    fewest, most = kind.arity
+    return str(fewest) if fewest == most else f"{fewest} to {most}"
+
+
+def _attributes(kind: type[Operator]) -> str:
+    written = [
+        code(f.name) if f.needed else code(f"{f.name}: {_attribute_default(f.default)}")
+        for f in attributes(kind).values()
+    ]
+    return ", ".join(written)
+
+
+def _attribute_default(value: Any) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def formulas() -> str:
+    """What the code itself says of each operator's FLOPs and bytes."""
+    rows = [(code(name), _doc(kind)) for name, kind in OPERATORS]
+    return table(("op", "as the code counts it"), rows)
+
+
+def _doc(kind: type[Operator]) -> str:
+    text = inspect.getdoc(kind) or kind.about
+    if text == kind.about:  # an elementwise operator without attributes
+        flops = getattr(kind, "flops", 0)
+        text = f"{kind.about}: {flops} vector FLOP an element"
+    return text.replace("``", "`")
+
+
+def units() -> str:
+    """Every dimension with all units that spell it."""
+    rows = [
+        (dimension.name, code(dimension.example), ", ".join(map(code, dimension.factors)))
+        for dimension in DIMENSIONS
+    ]
+    return table(("quantity", "write", "units that are read"), rows)
+
+
+def formats() -> str:
+    """Bytes of an element in each number format."""
+    rows = [(code(dtype), f"{bytes_per_element(dtype):g}") for dtype in DTYPES]
+    return table(("format", "bytes an element"), rows)

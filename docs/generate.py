@@ -1,0 +1,70 @@
+"""Refresh the generated parts of the documentation: ``python docs/generate.py [--check]``.
+
+A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``, an example's
+output between ``<!-- output: COMMAND -->`` and ``<!-- end -->``. With ``--check`` nothing is
+written, and the exit code is 1 when something is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
+
+from builders import commands, outputs, plan_json, specs  # noqa: E402 - found through sys.path
+
+PAGES = ("README.md", "docs/model.md", "docs/specs.md", "docs/cli.md", "docs/json.md")
+"""Pages with generated parts."""
+
+_PART = re.compile(r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL)
+_PARTS: dict[str, Callable[[], str]] = {
+    "operators": specs.operators,
+    "formulas": specs.formulas,
+    "units": specs.units,
+    "formats": specs.formats,
+    "commands": commands.reference,
+}
+
+
+def refreshed(text: str) -> str:
+    """A page with every generated part as it should be. Raises KeyError for an unknown part."""
+    return _PART.sub(_made, text)
+
+
+def _made(found: re.Match[str]) -> str:
+    kind, what = found["kind"], found["what"]
+    body = outputs.fenced(what, ROOT) if kind == "output" else _part(what)
+    return f"<!-- {kind}: {what} -->\n{body}\n<!-- end -->"
+
+
+def _part(what: str) -> str:
+    name, _, argument = what.partition(" ")
+    if name == "fields":
+        return specs.fields(argument)
+    if name == "json":
+        return plan_json.fields(argument)
+    return _PARTS[name]()
+
+
+def stale() -> list[str]:
+    """Pages that would change."""
+    return [page for page in PAGES if refreshed(read := (ROOT / page).read_text()) != read]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages that changed, or only name them."""
+    changed = stale()
+    for page in changed:
+        if "--check" not in arguments:
+            path = ROOT / page
+            path.write_text(refreshed(path.read_text()))
+        sys.stdout.write(f"{page}\n")
+    return int(bool(changed) and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

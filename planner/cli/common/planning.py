@@ -1,0 +1,50 @@
+"""From what a command line names to plans, and from plans to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.cli.common import archive
+from planner.plan.assemble import assemble
+from planner.plan.types import Plan
+from planner.spec.catalog import Catalog, is_path
+from planner.spec.load import load_deployment
+from planner.spec.question import ask
+
+if TYPE_CHECKING:
+    from planner.plan.advice import Advice
+
+
+def catalog_of(folders: Sequence[Path]) -> Catalog:
+    """The catalogue that ships, after the user's folders."""
+    return Catalog.standard(folders)
+
+
+def plan_of(file: Path, sets: Sequence[str], catalog: Catalog) -> Plan:
+    """The plan of a deployment file."""
+    return assemble(ask(load_deployment(file, sets), catalog))
+
+
+def named_plan(name: str, sets: Sequence[str], catalog: Catalog, db: str | None) -> Plan:
+    """The plan of a file, or the stored plan whose id begins so.
+
+    Raises UsageError for an unknown id, SpecError for a file that is wrong.
+    """
+    if is_path(name) or Path(name).is_file():
+        return plan_of(Path(name), sets, catalog)
+    from planner.store.database import open_store
+
+    with open_store(db) as store:
+        plan, _ = archive.restored(store.plan(name))
+    return plan
+
+
+def keep(plan: Plan, advice: Sequence[Advice] | None, db: str | None) -> str:
+    """Save a plan; the store's answer in words. Raises StoreError."""
+    from planner.store.database import open_store
+
+    with open_store(db) as store:
+        fresh = store.save_plan(archive.stored(plan, advice))
+        return f"saved in {store.place}" if fresh else f"already known in {store.place}"

@@ -1,0 +1,67 @@
+"""``planner plan``: a deployment's plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner.cli.common.options import (
+    catalog_option,
+    db_option,
+    explain_option,
+    json_option,
+    set_option,
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@set_option
+@catalog_option
+@db_option
+@click.option("--no-save", is_flag=True, help="Do not keep the plan in the store.")
+@json_option
+@explain_option
+@click.option("--advice/--no-advice", default=True, help="Plan what-ifs too (the default).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: Path,
+    sets: tuple[str, ...],
+    catalogs: tuple[Path, ...],
+    db: str | None,
+    no_save: bool,
+    as_json: bool,
+    explain: bool,
+    advice: bool,
+) -> None:
+    """Plan the deployment in FILE, print the plan and keep it.
+
+    Exits with 1 when it does not fit; the plan is kept all the same.
+
+    \b
+    Example:
+      planner plan specs/qwen2.5-7b-rtx4090.yaml --set step.decode.batch=32
+    """
+    from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of, keep
+    from planner.plan.advice import advise
+    from planner.plan.assemble import assemble
+    from planner.report.document import plan_document, to_json
+    from planner.report.plan import plan_view
+    from planner.spec.load import load_deployment
+    from planner.spec.question import ask
+
+    question = ask(load_deployment(file, sets), catalog_of(catalogs))
+    plan = assemble(question)
+    advices = advise(question) if advice else None
+    if as_json:
+        write(to_json("plan", plan_document(plan, advices)))
+    else:
+        show(plan_view(plan, advices, explain=explain))
+    kept = "not saved" if no_save else keep(plan, advices, db)
+    if not as_json:
+        write(f"\nplan {plan.plan_id}: {kept}\n")
+    if not plan.memory.fits:
+        ctx.exit(1)

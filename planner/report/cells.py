@@ -1,0 +1,122 @@
+"""What all views are made of: numbers as words, cells, tables, headings.
+
+Names come from users and files: every one becomes a ``Text``, which reads no markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from planner import units
+
+DASH = "–"
+DOT = "  ·  "
+BOUND_STYLES = {"memory": "cyan", "compute": "magenta", "network": "blue", "launch": "yellow"}
+"""Colour beside the word, never instead of it."""
+
+
+def clean(text: object) -> str:
+    """The text with what a terminal might obey replaced."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(text)
+    )
+
+
+def words(text: object, style: str = "") -> Text:
+    """A cell or a line of text; a long name breaks where it must."""
+    return Text(clean(text), style=style, overflow="fold")
+
+
+def bound(name: str) -> Text:
+    """What limits a kernel, as a word."""
+    return words(name, BOUND_STYLES.get(name, ""))
+
+
+def heading(text: str) -> Text:
+    """The title of a section."""
+    return words(f"\n{text}", "bold")
+
+
+def small(text: str) -> Text:
+    """A remark under a table."""
+    return words(text, "dim")
+
+
+def bullets(sentences: Iterable[str]) -> Table:
+    """Sentences as a list, wrapped under themselves."""
+    found = Table.grid(padding=(0, 1))
+    found.add_column(width=1)
+    found.add_column(overflow="fold")
+    for sentence in sentences:
+        found.add_row("-", words(sentence))
+    return found
+
+
+def table(headers: Sequence[str], left: Iterable[int] = (0,)) -> Table:
+    """An empty table. Columns are numbers at the right, except those at the positions ``left``."""
+    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    at_left = set(left)
+    for position, header in enumerate(headers):
+        if position in at_left:
+            found.add_column(header, overflow="fold")
+        else:
+            found.add_column(header, justify="right", no_wrap=True)
+    return found
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Table:
+    """Pairs of a word and what it is."""
+    found = Table.grid(padding=(0, 2))
+    found.add_column(no_wrap=True)
+    found.add_column(overflow="fold")
+    for name, value in rows:
+        found.add_row(words(name, "dim"), value if isinstance(value, Text) else words(value))
+    return found
+
+
+def ratio(value: float) -> str:
+    """FLOP/byte, a speed-up: three digits, two decimals at most."""
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2  # noqa: PLR2004
+    return f"{value:,.{decimals}f}"
+
+
+def share(value: float) -> str:
+    """A share in percent."""
+    if 0 < value < 0.0005:  # noqa: PLR2004 - what one decimal would show as nothing
+        return "<0.1 %"
+    return f"{100 * value:.1f} %"
+
+
+def gain(value: float) -> str:
+    """A change in percent, with its sign."""
+    decimals = 0 if abs(value) >= 0.1 else 1  # noqa: PLR2004
+    return f"{100 * value:+,.{decimals}f} %"
+
+
+def times(block: str, repeat: int) -> str:
+    """A kind of block and how often it runs."""
+    return block if repeat == 1 else f"{block} ×{repeat}"
+
+
+def rate(value: float) -> str:
+    """Things a second: 846, 12,300, 1.25."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
+
+
+def usd(value: float) -> str:
+    """Money: cents, and more digits below ten of them."""
+    return f"{value:,.2f} USD" if value >= 0.1 else f"{value:.2g} USD"  # noqa: PLR2004
+
+
+def optional_count(value: int | None) -> str:
+    """A count, or a dash where there is none."""
+    return DASH if value is None else f"{value:,}"
+
+
+def flops(value: float) -> str:
+    """A count of operations, without the unit that the column names."""
+    return units.show_count(value).replace(" B", " G") if value else "0"

@@ -1,0 +1,129 @@
+"""The first lines of a plan: how fast, whether it fits, what it costs, how far to trust it."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.plan.types import MemoryPlan, ModeTime, Plan, StepTime
+from planner.report.cells import DOT, bullets, facts, rate, usd, words
+from planner.units import show_bytes, show_count, show_seconds
+
+_UNITS = {"prefill": "prompt tokens/s", "shapes": "steps/s"}
+
+
+def headline(plan: Plan) -> RenderableType:
+    """Step time, throughput and mode; the fit; the cost; the interval or why there is none."""
+    lines: list[RenderableType] = [words(DOT.join(_speed(plan)), "bold"), fit_line(plan.memory)]
+    if plan.workload:
+        lines.append(words(_workload(plan)))
+    if plan.cost.price_per_hour is not None:
+        lines.append(words(_price(plan)))
+    lines.append(words(confidence(plan.step), "dim"))
+    return Group(*lines)
+
+
+def tokens_per_s(plan: Plan) -> float:
+    """New tokens a second over all data replicas; steps a second for a graph that is no LLM."""
+    replicas = int(plan.deployment.get("parallel", {}).get("data", 1))
+    return (plan.step.tokens or 1) * replicas / plan.step.time_s
+
+
+def _speed(plan: Plan) -> list[str]:
+    step = plan.step
+    unit = _UNITS.get(step.kind, "tokens/s")
+    return [
+        f"{show_seconds(step.time_s)} a step",
+        f"{rate(tokens_per_s(plan))} {unit}",
+        mode_words(step),
+    ]
+
+
+def mode_words(step: StepTime) -> str:
+    """The capture mode, and what the load is padded to."""
+    chosen = step.modes[step.mode]
+    if step.mode == "eager":
+        return "CUDA Graph: none (eager)"
+    padded = captured(chosen, step)
+    return f"CUDA Graph: {step.mode}" + (f" ({padded})" if padded else "")
+
+
+def captured(mode: ModeTime, step: StepTime) -> str:
+    """What a captured mode runs the load as; empty where it captures the shapes themselves."""
+    if mode.captured_size is None or step.tokens is None:
+        return ""
+    what = "batch" if step.kind == "decode" else "tokens"
+    return f"{what} {step.tokens:,} captured as {mode.captured_size:,}"
+
+
+def fit_line(memory: MemoryPlan) -> Text:
+    """The verdict with its amounts."""
+    amounts = (
+        f"{show_bytes(memory.weights_bytes)} weights + {show_bytes(memory.kv_bytes)} KV"
+        f" of {show_bytes(memory.budget_bytes)} a GPU"
+    )
+    if memory.fits:
+        return words(f"fits: {amounts}", "green")
+    missing = show_bytes(memory.missing_bytes)
+    return words(f"DOES NOT FIT: {missing} missing, {amounts}", "bold red")
+
+
+def nearest_fit(memory: MemoryPlan) -> RenderableType:
+    """Changes that would make it fit, as the command line takes them."""
+    if not memory.nearest_fit:
+        return words("no single change that was tried makes it fit", "red")
+    lines = [f"--set {change}" for change in memory.nearest_fit]
+    return Group(words("any one of these would fit:"), bullets(lines))
+
+
+def _workload(plan: Plan) -> str:
+    load = plan.workload
+    assert load is not None
+    return (
+        f"static batch of {load.batch:,}: first token {show_seconds(load.ttft_s)}, then "
+        f"{show_seconds(load.tpot_s)} a token; all done in {show_seconds(load.latency_s)}, "
+        f"{rate(load.output_tokens_per_s)} output tokens/s"
+    )
+
+
+def _price(plan: Plan) -> str:
+    cost = plan.cost
+    assert cost.price_per_hour is not None
+    gpus = f" for {cost.gpus} GPUs" if cost.gpus > 1 else ""
+    text = f"{usd(cost.price_per_hour)}/h{gpus}"
+    if cost.per_million_tokens is None:
+        return text
+    return f"{text}{DOT}{usd(cost.per_million_tokens)} per million tokens of this step"
+
+
+def confidence(step: StepTime) -> str:
+    """The interval, or why there is none."""
+    if step.low_s is None or step.high_s is None:
+        return (
+            "lower bound: bare roofline + documented fixed costs, no interval yet: "
+            "no measured residuals"
+        )
+    return f"80 % interval: {show_seconds(step.low_s)} to {show_seconds(step.high_s)}"
+
+
+def question(plan: Plan) -> Table:
+    """What is planned."""
+    said = plan.described
+    model = plan.model
+    size = f"{show_count(model.parameters)} parameters"
+    if model.active_parameters != model.parameters:
+        size += f", {show_count(model.active_parameters)} active"
+    if model.kv_bytes_per_token:
+        size += f", {show_bytes(model.kv_bytes_per_token)} of KV cache a token"
+    parallel = "" if plan.cost.gpus == 1 else f" × {plan.cost.gpus} ({said['parallel']})"
+    return facts(
+        [
+            ("deployment", plan.name),
+            ("model", f"{said['model']} ({size})"),
+            ("GPU", said["device"] + parallel),
+            ("engine", said["backend"]),
+            ("precision", said["precision"]),
+            ("load", said["workload"]),
+        ]
+    )

@@ -1,0 +1,156 @@
+"""Three ledgers: what fusion saves, what launches cost, where the memory goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from planner.plan.types import KernelRow, MemoryPlan, Plan, StepTime
+from planner.report.cells import (
+    DASH,
+    gain,
+    heading,
+    optional_count,
+    share,
+    small,
+    table,
+    times,
+    words,
+)
+from planner.report.headline import captured
+from planner.units import show_bytes, show_seconds
+
+
+def fusion_ledger(plan: Plan) -> RenderableType:
+    """Bytes of each fused group: its nodes apart, the group, and what that saves."""
+    groups = [kernel for kernel in plan.kernels if len(kernel.nodes) > 1]
+    title = heading("Fusion ledger: HBM bytes that groups of nodes save")
+    if not groups:
+        return Group(title, small("no group of nodes runs as one kernel"))
+    found = table(("group", "block", "nodes", "apart", "fused", "saved", "a step"), left=(0, 1, 2))
+    for kernel in sorted(groups, key=lambda k: -k.repeat * k.saved_bytes):
+        found.add_row(
+            words(kernel.name),
+            words(times(kernel.block, kernel.repeat)),
+            words(" ".join(kernel.nodes)),
+            show_bytes(kernel.unfused_bytes),
+            show_bytes(kernel.hbm_bytes),
+            _saved(kernel.saved_bytes),
+            _saved(kernel.repeat * kernel.saved_bytes),
+        )
+    return Group(title, found, small(_fused_sum(plan, groups)))
+
+
+def _saved(value: float) -> str:
+    return show_bytes(value) if value >= 0 else f"−{show_bytes(-value)}"
+
+
+def _fused_sum(plan: Plan, groups: list[KernelRow]) -> str:
+    saved = sum(kernel.repeat * kernel.saved_bytes for kernel in groups)
+    apart = plan.totals.hbm_bytes + saved
+    return (
+        f"the step: {show_bytes(apart)} → {show_bytes(plan.totals.hbm_bytes)}, "
+        f"{share(saved / apart if apart else 0.0)} saved. A tensor that stays inside a group saves "
+        "one write, and one read for each of its readers inside."
+    )
+
+
+def launch_ledger(plan: Plan) -> RenderableType:
+    """The step in every capture mode, and the two closed forms that bound it."""
+    step = plan.step
+    found = table(
+        ("mode", "step", "not work", "kernels", "host launches", ""),
+        left=(0, 5),
+    )
+    for name, mode in step.modes.items():
+        chosen = name == step.mode
+        found.add_row(
+            words(f"{name}, runs" if chosen else name, "bold" if chosen else ""),
+            show_seconds(mode.time_s) if mode.available else DASH,
+            share(mode.launch_share) if mode.available else DASH,
+            f"{mode.kernels:,}" if mode.available else DASH,
+            f"{mode.launches:,}" if mode.available else DASH,
+            words(mode.reason or captured(mode, step)),
+        )
+    return Group(heading("Launch ledger: what CUDA Graphs save"), found, *map(small, _limits(plan)))
+
+
+def _limits(plan: Plan) -> list[str]:
+    """T_loop and T_graph, between which the recurrence of two clocks lies."""
+    work_s, fixed = plan.totals.roofline_s, plan.step.fixed_s
+    kernels = plan.step.modes[plan.step.mode].kernels
+    launch_s, replay_s = fixed["launch_s"], fixed["replay_s"]
+    return [
+        f"T_loop = T + N·t_launch = {show_seconds(work_s)} + {kernels:,} × {show_seconds(launch_s)}"
+        f" = {show_seconds(work_s + kernels * launch_s)}: the limit of a host that never runs ahead"
+        " of the GPU.",
+        f"T_graph = T + t_once = {show_seconds(work_s)} + {show_seconds(replay_s)} = "
+        f"{show_seconds(work_s + replay_s)}: the limit of one replay whose kernels start for free.",
+    ]
+
+
+def rule_sets(plan: Plan) -> RenderableType:
+    """The step under the groupings of each rule set."""
+    step = plan.step
+    found = table(("groupings", "step", "against engine", "kernels", "flags to turn"), left=(0, 4))
+    for name, row in step.rule_sets.items():
+        found.add_row(
+            words(name),
+            show_seconds(row.time_s),
+            DASH if name == "engine" else gain(row.time_s / step.time_s - 1),
+            f"{row.kernels:,}",
+            words(flag_words(row.flags)),
+        )
+    said = (
+        "engine: what these flags run. flags: the best of the engine's own flags. ideal: any legal "
+        "grouping a perfect compiler could build."
+    )
+    return Group(heading("Groupings: what is left on the table"), found, small(said))
+
+
+def flag_words(flags: Mapping[str, Any]) -> str:
+    """Flags as ``name=value``; a dash for none."""
+    spelt = (f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in flags.items())
+    return ", ".join(spelt) or DASH
+
+
+def memory_ledger(plan: Plan) -> RenderableType:
+    """The memory of one GPU: what the engine may take, and what takes it."""
+    memory = plan.memory
+    found = table(("memory of one GPU", "", ""), left=(0, 2))
+    for name, amount, remark in _amounts(memory):
+        found.add_row(words(name), show_bytes(amount), words(remark, "dim"))
+    parts: list[RenderableType] = [heading("Memory ledger"), found]
+    if memory.kv_bytes_per_token:
+        parts.append(words(_room(memory, plan.step)))
+    return Group(*parts)
+
+
+def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
+    """Rows in the order in which they are taken from the budget."""
+    inside = "inside the budget" if memory.graphs_inside else "beside the budget"
+    budget = f"{memory.utilization:g} of what is visible"
+    needed = f"{show_bytes(memory.kv_bytes_per_token)} a token" if memory.kv_bytes_per_token else ""
+    return [
+        ("capacity", memory.capacity_bytes, "as the vendor prints it"),
+        ("visible", memory.visible_bytes, "as the driver reports it"),
+        ("budget", memory.budget_bytes, budget),
+        ("- weights", memory.weights_bytes, ""),
+        ("- activations", memory.activations_bytes, "peak of the engine's profiling step"),
+        ("- runtime", memory.runtime_bytes, "context, libraries, workspaces"),
+        ("- CUDA Graphs", memory.graphs_bytes, inside),
+        ("= KV available", memory.kv_available_bytes, ""),
+        ("KV needed", memory.kv_bytes, needed),
+    ]
+
+
+def _room(memory: MemoryPlan, step: StepTime) -> str:
+    text = f"room for {memory.kv_tokens:,} tokens of KV cache"
+    if step.kind == "shapes":
+        return text
+    return (
+        f"{text}: at this length at most {optional_count(memory.max_batch)} sequences; at this "
+        f"batch at most {optional_count(memory.max_context)} tokens each"
+    )

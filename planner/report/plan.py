@@ -1,0 +1,77 @@
+"""A plan as text: the answer first, then the ledgers it follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+
+from planner.plan.advice import Advice
+from planner.plan.types import Plan
+from planner.report.cells import bullets, facts, gain, heading, small, table, words
+from planner.report.headline import headline, nearest_fit, question
+from planner.report.kernels import kernel_table, node_table
+from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
+from planner.units import show_seconds
+
+_FIXED = {
+    "launch": "host time of a launch",
+    "replay": "host time of a graph replay",
+    "kernel": "GPU time to start a launched kernel",
+    "graph_node": "GPU time to start a kernel of a graph",
+}
+
+
+def plan_view(
+    plan: Plan, advice: Sequence[Advice] | None = None, *, explain: bool = False
+) -> RenderableType:
+    """Everything a plan says. ``advice`` is None where none was asked for."""
+    parts: list[RenderableType] = [headline(plan)]
+    if not plan.memory.fits:
+        parts.append(nearest_fit(plan.memory))
+    parts += [words(""), question(plan), kernel_table(plan, explain=explain)]
+    parts += [node_table(plan, explain=explain), fusion_ledger(plan), launch_ledger(plan)]
+    parts += [rule_sets(plan), memory_ledger(plan)]
+    if advice is not None:
+        parts.append(advice_view(advice))
+    if plan.notes:
+        parts += [heading("Notes"), bullets(plan.notes)]
+    if explain:
+        parts.append(explanation(plan))
+    return Group(*parts)
+
+
+def advice_view(advice: Sequence[Advice]) -> RenderableType:
+    """Changes worth making, each planned for what it really buys."""
+    title = heading("What to change, by what it buys (each was planned in full)")
+    if not advice:
+        return Group(title, small("nothing that was tried buys one percent"))
+    found = table(("tokens/s", "step", "change (--set) and why", ""), left=(2, 3))
+    for row in advice:
+        change = words(row.change, "bold")
+        change.append_text(words(f"\n{row.why}", "not bold dim"))
+        remarks = [] if row.fits else ["does not fit"]
+        remarks += [] if row.lossless else ["lowers precision"]
+        found.add_row(gain(row.gain), show_seconds(row.step_s), change, words("\n".join(remarks)))
+    return Group(title, found)
+
+
+def explanation(plan: Plan) -> RenderableType:
+    """Why rules did not run, where fixed costs come from, what the plan's id stands for."""
+    step = plan.step
+    fixed = [
+        (
+            said,
+            f"{show_seconds(step.fixed_s[f'{name}_s'])}, {step.fixed_sources.get(name, 'no source')}",
+        )
+        for name, said in _FIXED.items()
+    ]
+    identity = [(part, f"{plan.parts[part][:12]}  {plan.described[part]}") for part in plan.parts]
+    parts: list[RenderableType] = [heading("Why other fused kernels do not run")]
+    parts.append(bullets(plan.refusals) if plan.refusals else small("every rule of the engine runs"))
+    parts += [heading("Fixed costs and their sources"), facts(fixed)]
+    if plan.captured_sizes:
+        sizes = " ".join(map(str, plan.captured_sizes))
+        parts += [heading("Captured batch sizes"), words(sizes)]
+    parts += [heading("What the plan's id stands for"), facts(identity)]
+    return Group(*parts)
