@@ -23,9 +23,11 @@ PAGES = ("README.md", "docs/model.md", "docs/specs.md", "docs/cli.md", "docs/jso
 _PART = re.compile(r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL)
 _PARTS: dict[str, Callable[[], str]] = {
     "operators": specs.operators,
+    "attributes": specs.operator_attributes,
     "formulas": specs.formulas,
     "units": specs.units,
     "formats": specs.formats,
+    "faults": specs.faults,
     "commands": commands.reference,
 }
 

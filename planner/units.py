@@ -45,12 +45,15 @@ class Dimension:
         Raises ValueError with a sentence for people: no unit, unknown unit, unit of another
         dimension, an amount that cannot be, or something that is no quantity at all.
         """
-        if isinstance(text, int | float) and not isinstance(text, bool):
-            text = str(text)
         if not isinstance(text, str):
-            raise ValueError(  # noqa: TRY004 - pydantic shows a ValueError beside its field
-                f"not a {self.name}; write one as in '{self.example}'"
+            number = isinstance(text, int | float) and not isinstance(text, bool)
+            said = (
+                f"a {self.name} needs its unit, as"
+                if number
+                else f"not a {self.name}; write one as"
             )
+            # ValueError, since that is what pydantic shows beside the field.
+            raise ValueError(f"{said} in '{self.example}'")  # noqa: TRY004
         match = _QUANTITY.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no {self.name}; write one as in '{self.example}'")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import types as python_types
@@ -12,6 +11,7 @@ from typing import Any
 
 from builders.markup import code, table
 from builders.plan_words import UNITS, WORDS
+from builders.source_text import field_texts
 
 from planner.plan import types
 
@@ -38,26 +38,13 @@ def fields(name: str) -> str:
     """
     kind = getattr(types, name)
     hints = typing.get_type_hints(kind)
-    said = {**_docstrings(kind)}
+    said = field_texts(kind)
     for field, words in WORDS.get(name, {}).items():
         if field in said or field not in hints:
             raise ValueError(f"plan_words describes {name}.{field}, which needs no words there")
         said[field] = words
     rows = [(code(f), _type(hints[f]), _unit(name, f), said[f]) for f in hints]
     return table(("field", "type", "unit", "meaning"), rows)
-
-
-def _docstrings(kind: type) -> dict[str, str]:
-    """The text below each field of a class. Where it follows several fields it is the last one's."""
-    (body,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for before, after in zip(body.body, body.body[1:], strict=False):
-        text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if text and isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-            words = inspect.cleandoc(str(after.value.value))  # type: ignore[attr-defined]
-            found[before.target.id] = words.replace("``", "`")
-    return found
 
 
 def _type(hint: Any) -> str:

@@ -6,21 +6,26 @@ import inspect
 from typing import Any
 
 from builders.markup import code, table
+from builders.source_text import field_texts, sentence
+from builders.spec_words import ATTRIBUTES, FIELDS
 
 from planner.dtypes import DTYPES, bytes_per_element
-from planner.graph.attributes import attributes
+from planner.errors import SpecError
+from planner.graph.attributes import Attribute, attributes
 from planner.ops import OPERATORS
 from planner.ops.types import Operator
 from planner.spec import types
+from planner.spec.load import load_text
 from planner.units import DIMENSIONS
 
 _SHOWN_AS = {"integer": "whole number", "number": "number", "boolean": "true or false"}
-_SCALAR = {"boolean", "integer", "number", "string", "null"}
-_PLAIN_OBJECT = {"type": "object", "additionalProperties": True}
 
 
 def fields(name: str) -> str:
-    """The fields of one spec class: name, type, default, meaning."""
+    """The fields of one spec class: name, type, default, meaning.
+
+    Raises KeyError for a field that neither the class nor ``spec_words`` describes.
+    """
     kind: type[types.Spec] = getattr(types, name)
     schema = kind.model_json_schema(by_alias=True)
     needed = set(schema.get("required", ()))
@@ -29,11 +34,26 @@ def fields(name: str) -> str:
             code(field),
             _type(body, schema.get("$defs", {})),
             "**needed**" if field in needed else _default(body),
-            body.get("description", ""),
+            _meaning(name, field, body),
         )
         for field, body in schema["properties"].items()
     ]
     return table(("field", "type", "default", "meaning"), rows)
+
+
+def _meaning(name: str, field: str, body: dict[str, Any]) -> str:
+    """The class's own description, else the words kept for it here."""
+    own = body.get("description", "")
+    if "with its unit" in own:  # said of the quantity, not of the field
+        own = ""
+    words = FIELDS.get(f"{name}.{field}")
+    if own and words:
+        raise ValueError(f"{name}.{field} is described in its class; take it out of spec_words")
+    if own or words:
+        return own or words or ""
+    if "$ref" in body and "Figure_" not in body["$ref"]:
+        return sentence(getattr(types, body["$ref"].rpartition("/")[2]).__doc__ or "")
+    return FIELDS[field]
 
 
 def _default(body: dict[str, Any]) -> str:
@@ -102,12 +122,11 @@ def _referred(name: str, defs: dict[str, Any]) -> str:
 
 
 def operators() -> str:
-    """Every operator: what it reads, its attributes, its class and what it is."""
+    """Every operator: what it reads, its class and what it is."""
     rows = [
-        (code(name), _arity(kind), _attributes(kind), code(kind.op_class.value), kind.about)
-        for name, kind in OPERATORS
+        (code(name), _arity(kind), code(kind.op_class.value), kind.about) for name, kind in OPERATORS
     ]
-    return table(("op", "reads", "attributes", "class", "what it is"), rows)
+    return table(("op", "reads", "class", "what it is"), rows)
 
 
 def _arity(kind: type[Operator]) -> str:
@@ -115,18 +134,29 @@ def _arity(kind: type[Operator]) -> str:
     return str(fewest) if fewest == most else f"{fewest} to {most}"
 
 
-def _attributes(kind: type[Operator]) -> str:
-    written = [
-        code(f.name) if f.needed else code(f"{f.name}: {_attribute_default(f.default)}")
-        for f in attributes(kind).values()
+def operator_attributes() -> str:
+    """Every attribute of every operator."""
+    rows = [
+        (code(name), code(attribute.name), _attribute_default(attribute), text)
+        for name, kind in OPERATORS
+        for attribute, text in _described(kind)
     ]
-    return ", ".join(written)
+    return table(("op", "attribute", "default", "meaning"), rows)
 
 
-def _attribute_default(value: Any) -> str:
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _described(kind: type[Operator]) -> list[tuple[Attribute, str]]:
+    texts = field_texts(kind)
+    found = attributes(kind).values()
+    return [(attribute, texts.get(attribute.name) or ATTRIBUTES[attribute.name]) for attribute in found]
+
+
+def _attribute_default(attribute: Attribute) -> str:
+    if attribute.needed:
+        return "**needed**"
+    value = attribute.default
+    if value is None or (value == 0 and value is not False):
+        return ""
+    return code(str(value).lower() if isinstance(value, bool) else value)
 
 
 def formulas() -> str:
@@ -139,8 +169,8 @@ def _doc(kind: type[Operator]) -> str:
     text = inspect.getdoc(kind) or kind.about
     if text == kind.about:  # an elementwise operator without attributes
         flops = getattr(kind, "flops", 0)
-        text = f"{kind.about}: {flops} vector FLOP an element"
-    return text.replace("``", "`")
+        text = f"{kind.about}: {flops} vector FLOP{'s' * (flops != 1)} an element"
+    return sentence(text)
 
 
 def units() -> str:
@@ -156,3 +186,22 @@ def formats() -> str:
     """Bytes of an element in each number format."""
     rows = [(code(dtype), f"{bytes_per_element(dtype):g}") for dtype in DTYPES]
     return table(("format", "bytes an element"), rows)
+
+
+_WRONG = """\
+model: qwen2.5-7b-instruct
+gpu: rtx-4090
+contxt: 4096
+step:
+  decode: {batch: "16", context: 4096}
+price: 0.69
+"""
+
+
+def faults() -> str:
+    """A wrong deployment, and what is said of it."""
+    try:
+        load_text(_WRONG, "deploy.yaml")
+    except SpecError as error:
+        return f"```text\n{error}\n```"
+    raise AssertionError("the wrong example is right")

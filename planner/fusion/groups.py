@@ -6,8 +6,8 @@ the search's. Each no leaves a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from planner.cost.annotate import BlockCosts
@@ -54,29 +54,46 @@ class Structure:
     """For each kind, groups within one block."""
     across: dict[tuple[int, int], tuple[Group, ...]]
     """For each kind and the kind after it, groups of both."""
-    refusals: tuple[str, ...] = field(default=())
-    """Why rules of the engine do not run here."""
+    unfitted: tuple[str, ...] = ()
+    """Rules that hold but fit nowhere in this model."""
 
 
 def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure:
     """All groups that ``rule_set`` allows in a model on an engine."""
-    refused: list[str] = []
-    rules = _rules(engine, rule_set, refused)
+    rules = _rules(engine, rule_set)
     inside, across = [], {}
     fitted: set[str] = set()
     for block in graph.kinds:
         window = Window(block)
         singles = [_single(key, window, engine) for key in window.keys]
-        inside.append((*singles, *_fused(window, rules, rule_set, engine, fitted)))
+        inside.append((*singles, *_fused(window, rules, rule_set, fitted)))
     for kind, following in graph.pairs:
         if following is not None:
             window = Window(graph.kinds[kind], graph.kinds[following])
-            groups = _fused(window, rules, rule_set, engine, fitted)
+            groups = _fused(window, rules, rule_set, fitted)
             across[kind, following] = tuple(g for g in groups if _straddles(g.nodes))
-    refused += [
-        f"{rule.name}: no place in this model fits it" for rule, _ in rules if rule.name not in fitted
+    unfitted = tuple(rule.name for rule, _ in rules if rule.name not in fitted)
+    return Structure(graph, rule_set, tuple(inside), across, unfitted)
+
+
+def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
+    """What a structure depends on besides the graph: engines alike in it share their structures."""
+    spec, facts = engine.spec, engine.facts
+    if rule_set != "engine":
+        return rule_set, frozenset(facts.items())
+    rules = tuple(n for n, rule in enumerate(spec.fusions) if holds(rule.when, facts))
+    kernels = tuple(n for n, kernel in enumerate(spec.kernels) if holds(kernel.when, facts))
+    return rule_set, rules, kernels
+
+
+def refused_rules(found: Structure, engine: Engine) -> tuple[str, ...]:
+    """A sentence for each rule of the engine that does not run in a model, and why."""
+    sentences = [
+        f"{rule.name} ({rule.engine_name}): {'; '.join(refusals(rule.when, engine.facts))}"
+        for rule in engine.spec.fusions
+        if not holds(rule.when, engine.facts)
     ]
-    return Structure(graph, rule_set, tuple(inside), across, tuple(refused))
+    return (*sentences, *(f"{name}: no place in this model fits it" for name in found.unfitted))
 
 
 def _straddles(nodes: frozenset[NodeKey]) -> bool:
@@ -86,21 +103,16 @@ def _straddles(nodes: frozenset[NodeKey]) -> bool:
 Flags = tuple[tuple[str, Scalar], ...]
 
 
-def _rules(
-    engine: Engine, rule_set: RuleSet, refused: list[str]
-) -> list[tuple[FusionRule, Flags]]:
-    """Rules whose conditions hold, with the flags that must be turned for them."""
+def _rules(engine: Engine, rule_set: RuleSet) -> list[tuple[FusionRule, Flags]]:
+    """Rules that may run, with the flags that must be turned for them."""
     found: list[tuple[FusionRule, Flags]] = []
     for rule in engine.spec.fusions:
         if holds(rule.when, engine.facts):
             found.append((rule, ()))
-            continue
-        turned = _turning(rule.when, engine) if rule_set != "engine" else None
-        if turned is None:
-            reasons = "; ".join(refusals(rule.when, engine.facts))
-            refused.append(f"{rule.name} ({rule.engine_name}): {reasons}")
-        else:
-            found.append((rule, turned))
+        elif rule_set != "engine":
+            turned = _turning(rule.when, engine)
+            if turned is not None:
+                found.append((rule, turned))
     return found
 
 
@@ -142,7 +154,6 @@ def _fused(
     window: Window,
     rules: Iterable[tuple[FusionRule, Flags]],
     rule_set: RuleSet,
-    engine: Engine,
     fitted: set[str],
 ) -> list[Group]:
     """Fused groups of a window, one for each set of nodes: the engine's own rules name it first."""
@@ -152,7 +163,7 @@ def _fused(
             fitted.add(rule.name)
             found.setdefault(match.nodes, _of_match(match, window, flags))
     if rule_set == "ideal":
-        for match in ideal_matches(window, engine):
+        for match in ideal_matches(window):
             found.setdefault(match.nodes, _of_match(match, window, ()))
     return list(found.values())
 

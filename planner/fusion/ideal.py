@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.cost.engine import Engine
 from planner.fusion.match import Match
 from planner.graph.window import NodeKey, Window
 from planner.ops.types import OpClass
@@ -35,9 +34,8 @@ _ATTENTION = FusionRule(
 )
 
 
-def ideal_matches(window: Window, engine: Engine) -> Iterator[Match]:
+def ideal_matches(window: Window) -> Iterator[Match]:
     """Every group of the ideal rule set that touches this block and is convex."""
-    del engine
     yield from _attention(window)
     seen: set[frozenset[NodeKey]] = set()
     frontier = [frozenset({key}) for key in window.keys if key[0] == 0 and _usable(window, key)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import PlannerError
 from planner.plan.load import step_load
 from planner.plan.memory import changed, held
-from planner.plan.solve import Prepared, SolvedStep, prepare, solve_flags, solve_step
+from planner.plan.solve import Prepared, SolvedStep, behaviour, prepare, solve_flags, solve_step
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 
@@ -75,25 +75,24 @@ def _judge(what_if: _WhatIf, rate: float) -> Advice | None:
 
 
 def _what_ifs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
-    yield from _graphs(prepared, solved)
+    yield from _flags(prepared, solved)
     yield from _formats(prepared)
     yield from _batch(prepared, solved)
 
 
-def _graphs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
-    """Flags of the engine that turn graphs or fused attention on."""
+def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
+    """Flags of the engine, as for graphs or fused kernels, where turning them changes anything."""
+    before = behaviour(solved.engine, solved.step)
     for name, flag in prepared.question.backend.flags.items():
         if not flag.tunable:
             continue
         now = solved.engine.flags.get(name)
         for choice in flag.choices or (True, False):
-            if choice != now:
-                why = f"{flag.about} (now {_said(now)})"
-                yield _WhatIf(
-                    f"backend.flags.{name}={_said(choice)}",
-                    why,
-                    _with_flag(prepared.question, name, choice),
-                )
+            question = _with_flag(prepared.question, name, choice)
+            engine = replace(prepared, question=question).engine(solved.step.kind)
+            if choice != now and behaviour(engine, solved.step) != before:
+                why = f"{flag.about} Now {_said(now)}."
+                yield _WhatIf(f"backend.flags.{name}={_said(choice)}", why, question)
 
 
 def _with_flag(question: Question, name: str, value: Scalar) -> Question:

@@ -6,12 +6,12 @@ from typing import Any
 
 from planner.capture.solve import Solution
 from planner.capture.types import ModeChoice
-from planner.fusion.groups import RuleSet
+from planner.fusion.groups import RuleSet, refused_rules
 from planner.graph.build import model_graph
 from planner.graph.totals import kv_bytes_per_token, parameters
 from planner.graph.types import ModelGraph
 from planner.plan.identity import digest, parts, plan_id
-from planner.plan.load import StepLoad, step_load
+from planner.plan.load import StepLoad, check_load, step_load
 from planner.plan.memory import memory_plan
 from planner.plan.rows import kernel_rows, node_rows, totals
 from planner.plan.solve import Prepared, SolvedStep, prepare, solve_flags, solve_ideal, solve_step
@@ -39,6 +39,7 @@ def assemble(question: Question) -> Plan:
     deployment = question.deployment
     prepared = prepare(question)
     step = step_load(deployment)
+    check_load(deployment, step, prepared.graph.symbols)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(prepared, solved)
     nodes = node_rows(prepared.graph, solved.costs, prepared.device)
@@ -64,7 +65,7 @@ def assemble(question: Question) -> Plan:
         totals(kernels, nodes),
         nodes,
         kernels,
-        solved.structure.refusals,
+        refused_rules(solved.structure, solved.engine),
         solved.decision.sizes,
         workload,
         _cost(question, times),

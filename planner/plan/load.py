@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.errors import SpecError
 from planner.num import ceil_div
-from planner.ops.types import Load, SequenceGroup
+from planner.ops.types import LOAD_SYMBOLS, Load, Pairs, SequenceGroup, Symbol
+from planner.registry import nearest
 from planner.spec.types import DeploymentSpec, Step, Workload
 
 
@@ -69,3 +71,32 @@ def decode(batch: int, context: int) -> StepLoad:
 def prefill(batch: int, tokens: int, before: int = 0) -> StepLoad:
     """``tokens`` prompt tokens for each of ``batch`` sequences that hold ``before`` already."""
     return StepLoad("prefill", Load((SequenceGroup(batch, tokens, before + tokens),)))
+
+
+def check_load(deployment: DeploymentSpec, step: StepLoad, symbols: frozenset[Symbol]) -> None:
+    """Hold a step against the sizes a graph needs. Raises SpecError at the step's place.
+
+    A graph over tokens needs a decode, prefill or mixed step; one over dims of its own needs them
+    bound in ``step.shapes``, all of them and no others.
+    """
+    origin = deployment.origin.at("step" if deployment.step else "workload")
+    needs = {"tokens" if isinstance(symbol, Pairs) else symbol for symbol in symbols}
+    own = sorted(needs - set(LOAD_SYMBOLS))
+    if step.kind != "shapes":
+        if own:
+            hint = f"step: {{shapes: {{{', '.join(f'{name}: 1' for name in own)}}}}}"
+            message = f"this model's shapes are bound by {', '.join(own)}, not by sequences"
+            raise SpecError([origin.fault(message, hint)])
+        return
+    given = step.load.shapes
+    origin = origin.at("shapes")
+    faults = [
+        origin.fault(f"the model needs a size for '{name}'", f"add {name}: 1")
+        for name in sorted(needs - given.keys())
+    ]
+    for name in sorted(given.keys() - needs):
+        guess = nearest(name, sorted(needs))
+        hint = f"did you mean '{guess}'?" if guess else None
+        faults.append(origin.at(name).fault(f"no shape of the model depends on '{name}'", hint, key=True))
+    if faults:
+        raise SpecError(faults)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from planner.cost.engine import Engine, resolve
 from planner.cost.types import Device, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
-from planner.fusion.groups import RuleSet, Structure, structure
+from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
 from planner.graph.types import ModelGraph
@@ -62,6 +62,11 @@ def prepare(question: Question) -> Prepared:
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
     return Prepared(question, chosen, graph, device(question.gpu), notes)
+
+
+def behaviour(engine: Engine, step: StepLoad) -> Hashable:
+    """All that an engine's flags and version can change about a step."""
+    return signature(engine, "engine"), decide(engine, step.tokens), fixed_costs(engine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +161,7 @@ class _Solver:
 
     def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
         graph, engine = self.prepared.graph, self.engine
-        facts = frozenset(engine.facts.items())
-        key = ("structure", id(graph), spec_digest(engine.spec), facts, rule_set)
+        key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
         kept: tuple[Structure, dict[bool, Space]] = _remembered(
             key, lambda: (structure(graph, engine, rule_set), {})
         )

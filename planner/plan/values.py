@@ -15,7 +15,8 @@ T = TypeVar("T")
 def plain(value: Any) -> Any:
     """A value of dataclasses, mappings and tuples as dicts and lists."""
     if dataclasses.is_dataclass(value):
-        return {f: plain(getattr(value, f)) for f in _names(type(value))}
+        kind: Any = type(value)
+        return {name: plain(getattr(value, name)) for name in _names(kind)}
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, tuple | list):
@@ -37,8 +38,9 @@ def restore(kind: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass whose ``plain`` form ``data`` is. Unknown fields are left aside, so that a
     plan stored by a newer program of the same format can be read.
     """
-    hints = _hints(kind)
-    values = {name: _value(hints[name], data[name]) for name in _names(kind) if name in data}
+    known: Any = kind
+    hints = _hints(known)
+    values = {name: _value(hints[name], data[name]) for name in _names(known) if name in data}
     return kind(**values)
 
 

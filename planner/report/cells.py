@@ -6,6 +6,7 @@ Names come from users and files: every one becomes a ``Text``, which reads no ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -58,7 +59,7 @@ def bullets(sentences: Iterable[str]) -> Table:
 
 def table(headers: Sequence[str], left: Iterable[int] = (0,)) -> Table:
     """An empty table. Columns are numbers at the right, except those at the positions ``left``."""
-    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     at_left = set(left)
     for position, header in enumerate(headers):
         if position in at_left:
@@ -93,6 +94,8 @@ def share(value: float) -> str:
 
 def gain(value: float) -> str:
     """A change in percent, with its sign."""
+    if abs(value) < 0.0005:  # noqa: PLR2004 - what one decimal would show as nothing
+        return "none"
     decimals = 0 if abs(value) >= 0.1 else 1  # noqa: PLR2004
     return f"{100 * value:+,.{decimals}f} %"
 
@@ -100,6 +103,15 @@ def gain(value: float) -> str:
 def times(block: str, repeat: int) -> str:
     """A kind of block and how often it runs."""
     return block if repeat == 1 else f"{block} ×{repeat}"
+
+
+def node_names(nodes: Sequence[str]) -> str:
+    """Names of nodes; the parts of one composite are counted."""
+    found = []
+    for composite, parts in groupby(nodes, lambda name: name.partition(".")[0]):
+        names = list(parts)
+        found.append(names[0] if len(names) == 1 else f"{composite} ({len(names)} parts)")
+    return " ".join(found)
 
 
 def rate(value: float) -> str:

@@ -7,7 +7,19 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 
 from planner.plan.types import KernelRow, NodeRow, Plan
-from planner.report.cells import DASH, bound, flops, heading, ratio, share, small, table, times, words
+from planner.report.cells import (
+    DASH,
+    bound,
+    flops,
+    heading,
+    node_names,
+    ratio,
+    share,
+    small,
+    table,
+    times,
+    words,
+)
 from planner.units import show_bytes, show_flops, show_seconds
 
 SMALL = 0.005
@@ -24,18 +36,23 @@ def kernel_table(plan: Plan, *, explain: bool) -> RenderableType:
         found.add_row(
             words(row.engine_name or row.name),
             words(_where(row)),
-            words(" ".join(row.nodes)),
+            words(node_names(row.nodes)),
             ratio(_intensity(row)),
             bound(row.bound),
             show_seconds(row.time_s),
             share(row.share),
         )
-    parts: list[RenderableType] = [heading("Kernels of one step"), found]
+    parts: list[RenderableType] = [heading(f"Kernels of one step{on_one(plan)}"), found]
     rest = rows[len(shown) :]
     if rest:
         parts.append(small(_rest(rest)))
     parts.append(small(_evidence(rows)))
     return Group(*parts)
+
+
+def on_one(plan: Plan) -> str:
+    """Says that amounts are one GPU's, where there are several."""
+    return f", on one of {plan.cost.gpus} GPUs" if plan.cost.gpus > 1 else ""
 
 
 def _where(row: KernelRow) -> str:
@@ -71,7 +88,7 @@ def _evidence(rows: list[KernelRow]) -> str:
 
 def node_table(plan: Plan, *, explain: bool) -> RenderableType:
     """The roofline of every node run on its own."""
-    headers = ("node", "block", "FLOPs", "bytes", "FLOP/byte", "ridge", "regime", "M*", "share")
+    headers = ("node", "block", "FLOP", "bytes", "FLOP/byte", "ridge", "regime", "M*", "share")
     found = table(headers, left=(0, 1, 6))
     hidden = []
     for row in plan.nodes:
@@ -90,7 +107,7 @@ def node_table(plan: Plan, *, explain: bool) -> RenderableType:
             f"({share(row.share)})" if row.composite else share(row.share),
         )
     lines = [*_small_nodes(hidden), *_reading(plan)]
-    return Group(heading("Arithmetic intensity, each node alone"), found, *map(small, lines))
+    return Group(heading(f"Arithmetic intensity, each node alone{on_one(plan)}"), found, *map(small, lines))
 
 
 def _is_part(row: NodeRow, rows: Iterable[NodeRow]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from planner.report.cells import (
     DASH,
     gain,
     heading,
+    node_names,
     optional_count,
     share,
     small,
@@ -34,7 +36,7 @@ def fusion_ledger(plan: Plan) -> RenderableType:
         found.add_row(
             words(kernel.name),
             words(times(kernel.block, kernel.repeat)),
-            words(" ".join(kernel.nodes)),
+            words(node_names(kernel.nodes)),
             show_bytes(kernel.unfused_bytes),
             show_bytes(kernel.hbm_bytes),
             _saved(kernel.saved_bytes),
@@ -61,13 +63,13 @@ def launch_ledger(plan: Plan) -> RenderableType:
     """The step in every capture mode, and the two closed forms that bound it."""
     step = plan.step
     found = table(
-        ("mode", "step", "not work", "kernels", "host launches", ""),
+        ("mode", "step", "overhead", "kernels", "host launches", ""),
         left=(0, 5),
     )
     for name, mode in step.modes.items():
         chosen = name == step.mode
         found.add_row(
-            words(f"{name}, runs" if chosen else name, "bold" if chosen else ""),
+            words(f"{name} (this plan)" if chosen else name, "bold" if chosen else ""),
             show_seconds(mode.time_s) if mode.available else DASH,
             share(mode.launch_share) if mode.available else DASH,
             f"{mode.kernels:,}" if mode.available else DASH,
@@ -83,6 +85,7 @@ def _limits(plan: Plan) -> list[str]:
     kernels = plan.step.modes[plan.step.mode].kernels
     launch_s, replay_s = fixed["launch_s"], fixed["replay_s"]
     return [
+        "Overhead: the share of the step that is launches, gaps and kernel starts.",
         f"T_loop = T + N·t_launch = {show_seconds(work_s)} + {kernels:,} × {show_seconds(launch_s)}"
         f" = {show_seconds(work_s + kernels * launch_s)}: the limit of a host that never runs ahead"
         " of the GPU.",
@@ -129,21 +132,33 @@ def memory_ledger(plan: Plan) -> RenderableType:
 
 
 def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
-    """Rows in the order in which they are taken from the budget."""
-    inside = "inside the budget" if memory.graphs_inside else "beside the budget"
-    budget = f"{memory.utilization:g} of what is visible"
+    """Rows in the order in which they are taken."""
+    known = memory.visible_bytes != memory.capacity_bytes
+    visible = "as the driver reports it" if known else "not described: taken as the capacity"
     needed = f"{show_bytes(memory.kv_bytes_per_token)} a token" if memory.kv_bytes_per_token else ""
     return [
         ("capacity", memory.capacity_bytes, "as the vendor prints it"),
-        ("visible", memory.visible_bytes, "as the driver reports it"),
-        ("budget", memory.budget_bytes, budget),
-        ("- weights", memory.weights_bytes, ""),
-        ("- activations", memory.activations_bytes, "peak of the engine's profiling step"),
-        ("- runtime", memory.runtime_bytes, "context, libraries, workspaces"),
-        ("- CUDA Graphs", memory.graphs_bytes, inside),
-        ("= KV available", memory.kv_available_bytes, ""),
+        ("visible", memory.visible_bytes, visible),
+        ("budget", memory.budget_bytes, f"{memory.utilization:g} of what is visible"),
+        ("weights", memory.weights_bytes, ""),
+        ("activations", memory.activations_bytes, "peak of the engine's profiling step"),
+        ("runtime", memory.runtime_bytes, "context, libraries, workspaces"),
+        ("CUDA Graphs", memory.graphs_bytes, ""),
+        ("KV available", memory.kv_available_bytes, _kv_rule(memory)),
         ("KV needed", memory.kv_bytes, needed),
     ]
+
+
+def _kv_rule(memory: MemoryPlan) -> str:
+    """Which of the engines' three ways leads to the memory for KV."""
+    less_weights = memory.budget_bytes - memory.weights_bytes
+    graphs = memory.graphs_bytes if memory.graphs_inside else 0.0
+    less_all = less_weights - memory.activations_bytes - memory.runtime_bytes - graphs
+    if math.isclose(memory.kv_available_bytes, less_all, abs_tol=1.0):
+        return "budget less all of these" if memory.graphs_inside else "budget less all but graphs"
+    if math.isclose(memory.kv_available_bytes, less_weights, abs_tol=1.0):
+        return "budget less weights; the rest lies outside the budget"
+    return f"{memory.utilization:g} of what the others leave free"
 
 
 def _room(memory: MemoryPlan, step: StepTime) -> str:

@@ -374,8 +374,8 @@ class ReserveSpec(Spec):
     budget: Literal["whole", "static", "free"] = Field(
         "whole",
         description="What shares `utilization` of visible memory: `whole`, everything the engine"
-        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV cache,"
-        " which gets that share of what weights, activations and runtime leave",
+        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV"
+        " cache, which gets that share of what weights, activations and runtime leave",
     )
     utilization: tuple[Choice, ...] = Field(
         min_length=1, description="Share of visible (or free) memory the engine may take"

@@ -1,0 +1,99 @@
+"""``planner catalog``: what ships, and what a user's folders add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from planner.cli.common.options import catalog_option, json_option
+
+
+@click.group()
+def command() -> None:
+    """Look into the catalogue: GPUs, models, engines and the operators blocks are made of.
+
+    \b
+    Example:
+      planner catalog list gpus
+    """
+
+
+@command.command("list")
+@click.argument("kind", required=False)
+@catalog_option
+@json_option
+def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
+    """List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds.
+
+    \b
+    Example:
+      planner catalog list gpus
+    """
+    from planner.cli.common import catalogue
+    from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of
+    from planner.report.catalog import catalog_view, kinds_view
+    from planner.report.document import to_json
+
+    catalog = catalog_of(catalogs)
+    folder = catalogue.folder_of(kind) if kind else "kinds"
+    rows = catalogue.rows(catalog, folder) if kind else catalogue.kinds(catalog)
+    if as_json:
+        write(to_json("catalog", {"entries_kind": folder, "entries": rows}))
+    else:
+        show(catalog_view(folder, rows) if kind else kinds_view(rows))
+
+
+@command.command()
+@click.argument("kind")
+@click.argument("name")
+@catalog_option
+@json_option
+def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
+    """Show the entry NAME of a KIND, with the source of every figure.
+
+    \b
+    Example:
+      planner catalog show gpus rtx-4090
+    """
+    from planner.cli.common import catalogue, output
+    from planner.cli.common.planning import catalog_of
+    from planner.report.catalog import entry_view
+    from planner.report.document import to_json
+
+    entry = catalogue.entry(catalog_of(catalogs), catalogue.folder_of(kind), name)
+    if as_json:
+        body = {"figures": entry.figures, "entry": entry.content}
+        output.write(to_json("catalog-entry", {"name": name, **body}))
+    else:
+        output.show(entry_view(entry.title, entry.about, entry.shown, entry.text))
+
+
+@command.command()
+@catalog_option
+@json_option
+@click.pass_context
+def check(ctx: click.Context, catalogs: tuple[Path, ...], as_json: bool) -> None:
+    """Check every file: it loads, its figures have sources, models have the published size.
+
+    Exits with 1 when something is wrong.
+
+    \b
+    Example:
+      planner catalog check --catalog ./my-catalog
+    """
+    from planner.cli.common.audit import audit
+    from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of
+    from planner.plan.values import plain
+    from planner.report.catalog import check_view
+    from planner.report.document import to_json
+
+    found = audit(catalog_of(catalogs))
+    if as_json:
+        write(to_json("catalog-check", plain(found)))
+    else:
+        show(check_view(found.counts, found.worst, found.faults))
+    if found.faults:
+        ctx.exit(1)

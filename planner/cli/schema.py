@@ -1,0 +1,25 @@
+"""``planner schema``: JSON Schema of specs, for editors."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("kind")
+def command(kind: str) -> None:
+    """Print the JSON Schema of a KIND of spec.
+
+    KIND is deployment, model, block, gpu, backend, calibration or prices. Editors check and complete
+    a file whose first line names the schema.
+
+    \b
+    Example:
+      planner schema deployment > deployment.schema.json
+    """
+    import json
+
+    from planner.cli.common.output import write
+    from planner.spec.schema import json_schema
+
+    write(json.dumps(json_schema(kind), indent=2) + "\n")

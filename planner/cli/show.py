@@ -1,0 +1,35 @@
+"""``planner show``: a stored plan."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.common.options import db_option, explain_option, json_option
+
+
+@click.command()
+@click.argument("plan_id", metavar="ID")
+@db_option
+@json_option
+@explain_option
+def command(plan_id: str, db: str | None, as_json: bool, explain: bool) -> None:
+    """Print the stored plan whose id begins with ID, as it was when it was planned.
+
+    \b
+    Example:
+      planner show 3f2a
+    """
+    from planner.cli.common import archive
+    from planner.cli.common.output import show, write
+    from planner.report.document import plan_document, to_json
+    from planner.report.plan import plan_view
+    from planner.store.database import open_store
+
+    with open_store(db) as store:
+        row = store.plan(plan_id)
+    plan, advice = archive.restored(row)
+    if as_json:
+        write(to_json("plan", plan_document(plan, advice)))
+        return
+    show(plan_view(plan, advice, explain=explain))
+    write(f"\nplan {plan.plan_id}: saved {row.created_at:%Y-%m-%d %H:%M} UTC\n")

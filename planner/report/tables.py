@@ -1,0 +1,153 @@
+"""Small tables: stored plans, intensity, and rows whose field names carry their units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+
+from planner import units
+from planner.plan.intensity import AttentionRow, GemmRow, Intensity
+from planner.report.cells import DASH, bound, heading, ratio, small, table, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def plans_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Stored plans, the newest first, as `planner list` prints them."""
+    if not rows:
+        return small("no stored plan matches; `planner plan FILE` makes one")
+    headers = ("plan", "saved (UTC)", "name", "model", "GPU", "engine", "step", "fits")
+    found = table(headers, left=(0, 1, 2, 3, 4, 5, 7))
+    for column in (0, 1, 7):
+        found.columns[column].no_wrap = True
+    for row in rows:
+        found.add_row(
+            words(row["plan_id"]),
+            f"{row['created_at']:%Y-%m-%d %H:%M}",
+            *(words(row[name]) for name in ("name", "model", "gpu", "backend")),
+            units.show_seconds(row["step_time_s"]),
+            "yes" if row["fits"] else "NO",
+        )
+    return found
+
+
+def intensity_view(found: Intensity) -> RenderableType:
+    """FLOP/byte of GEMMs over tokens in flight, and of attention over context."""
+    ridge = f"{found.ridge_flops_per_byte:.1f}"
+    title = f"{found.model} on {found.gpu}: ridge {ridge} FLOP/byte in {found.dtype}"
+    return Group(
+        words(title, "bold"),
+        small(_CONVENTIONS[found.convention]),
+        _gemms(found.gemms),
+        _attention(found.attention),
+    )
+
+
+_CONVENTIONS = {
+    "exact": "exact: biases, Q and O count; prefill attention does causal work alone.",
+    "textbook": (
+        "textbook: no biases; attention moves K and V alone; prefill attention does the full square."
+    ),
+}
+
+
+def _gemms(rows: Iterable[GemmRow]) -> RenderableType:
+    headers = ("GEMM", "block", "K × N", "FLOP/byte", "ridge", "regime", "M*")
+    parts: list[RenderableType] = []
+    for tokens, group in groupby(rows, lambda row: row.tokens):
+        found = table(headers, left=(0, 1, 5))
+        for row, names in _alike(group):
+            found.add_row(
+                words(", ".join(names)),
+                words(row.block),
+                f"{row.depth} × {row.features}",
+                f"{row.flops_per_byte:.1f}",
+                f"{row.ridge_flops_per_byte:.1f}",
+                bound(row.bound),
+                DASH if row.crossing_tokens is None else f"{row.crossing_tokens:.1f}",
+            )
+        parts += [heading(f"GEMMs, {tokens:,} tokens in flight"), found]
+    return Group(*parts, small("M* = tokens in flight at which the GEMM becomes compute-bound."))
+
+
+def _alike(rows: Iterable[GemmRow]) -> list[tuple[GemmRow, list[str]]]:
+    """Rows of one shape and one result in one line."""
+    merged: dict[Any, tuple[GemmRow, list[str]]] = {}
+    for row in rows:
+        key = (row.block, row.depth, row.features, row.flops_per_byte)
+        merged.setdefault(key, (row, []))[1].append(row.name)
+    return list(merged.values())
+
+
+def _attention(rows: Sequence[AttentionRow]) -> RenderableType:
+    if not rows:
+        return words("")
+    headers = ("attention", "block", "context", "decode", "regime", "limit", "prefill", "regime")
+    found = table(headers, left=(0, 1, 4, 7))
+    for row in rows:
+        found.add_row(
+            words(row.name),
+            words(row.block),
+            f"{row.context:,}",
+            f"{row.decode_flops_per_byte:.1f}",
+            bound(row.decode_bound),
+            f"{row.limit_flops_per_byte:.1f}",
+            f"{row.prefill_flops_per_byte:.1f}",
+            bound(row.prefill_bound),
+        )
+    said = "limit = 2·n_q / (n_kv·b): decode with Q and O left out, whatever the context."
+    return Group(heading("Attention of one sequence, FLOP/byte"), found, small(said))
+
+
+_BY_SUFFIX: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("_flops_per_byte", ratio),
+    ("_bytes_per_s", units.show_bandwidth),
+    ("_flops_per_s", units.show_flops_per_s),
+    ("_bytes", units.show_bytes),
+    ("_w", lambda value: f"{value:,.0f} W"),
+    ("parameters", units.show_count),
+)
+"""A field's name says its unit, and so how it is shown."""
+
+
+def rows_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Rows of like fields as a table, units taken from the fields' names."""
+    if not rows:
+        return small("none")
+    first = rows[0]
+    numeric = [name for name in first if _formatter(name) or isinstance(first[name], int)]
+    headers = [_header(name) for name in first]
+    found = table(headers, left=(i for i, name in enumerate(first) if name not in numeric))
+    for row in rows:
+        found.add_row(*(words(_cell(name, value)) for name, value in row.items()))
+    return _first_unbroken(found)
+
+
+def _first_unbroken(found: Table) -> Table:
+    found.columns[0].no_wrap = True
+    return found
+
+
+def _formatter(name: str) -> Callable[[float], str] | None:
+    return next((show for suffix, show in _BY_SUFFIX if name.endswith(suffix)), None)
+
+
+def _header(name: str) -> str:
+    for suffix in ("_flops_per_byte", "_bytes_per_s", "_flops_per_s", "_bytes", "_w"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None or value == []:
+        return DASH
+    show = _formatter(name)
+    if show:
+        return show(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
