@@ -191,9 +191,8 @@ def formats() -> str:
 _WRONG = """\
 model: qwen2.5-7b-instruct
 gpu: rtx-4090
-contxt: 4096
 step:
-  decode: {batch: "16", context: 4096}
+  decode: {batch: "16", contxt: 4096}
 price: 0.69
 """
 

@@ -9,7 +9,7 @@ import click
 from planner.cli.common.options import catalog_option, json_option
 
 
-@click.group()
+@click.group(short_help="GPUs, models, engines, operators: list, show, check.")
 def command() -> None:
     """Look into the catalogue: GPUs, models, engines and the operators blocks are made of.
 
@@ -19,7 +19,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List one kind, or all kinds.")
 @click.argument("kind", required=False)
 @catalog_option
 @json_option
@@ -45,7 +45,7 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
         show(catalog_view(folder, rows) if kind else kinds_view(rows))
 
 
-@command.command()
+@command.command(short_help="Show one entry with its sources.")
 @click.argument("kind")
 @click.argument("name")
 @catalog_option
@@ -67,10 +67,10 @@ def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> Non
         body = {"figures": entry.figures, "entry": entry.content}
         output.write(to_json("catalog-entry", {"name": name, **body}))
     else:
-        output.show(entry_view(entry.title, entry.about, entry.shown, entry.text))
+        output.show(entry_view(entry.title, entry.about, entry.figures, entry.text))
 
 
-@command.command()
+@command.command(short_help="Check that files load, cite and add up.")
 @catalog_option
 @json_option
 @click.pass_context

@@ -10,7 +10,7 @@ from planner.cli.common.options import catalog_option, db_option, json_option, s
 from planner.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Compare two plans, or one deployment on several GPUs.")
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to plan the deployment A on.")

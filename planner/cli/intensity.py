@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planner.plan.intensity import Convention
 
 
-@click.command()
+@click.command(short_help="FLOP/byte of a model's operators against a GPU's ridge.")
 @click.argument("model")
 @click.option("--gpu", metavar="NAME", required=True, help="Whose ridge to hold them against.")
 @click.option(

@@ -7,7 +7,7 @@ import click
 from planner.cli.common.options import db_option, json_option
 
 
-@click.command()
+@click.command(short_help="List stored plans.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000))
 @click.option("--model", metavar="NAME", help="Only plans of this model.")
 @click.option("--gpu", metavar="NAME", help="Only plans on this GPU.")

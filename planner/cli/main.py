@@ -47,7 +47,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=LazyGroup, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="planner", message="%(prog)s %(version)s")
 def root() -> None:
     """Plan an LLM deployment before renting the hardware.

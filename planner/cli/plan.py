@@ -15,7 +15,7 @@ from planner.cli.common.options import (
 )
 
 
-@click.command()
+@click.command(short_help="Plan a deployment: speed, kernels, memory, advice.")
 @click.argument("file", type=click.Path(path_type=Path))
 @set_option
 @catalog_option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Print the JSON Schema of a kind of spec.")
 @click.argument("kind")
 def command(kind: str) -> None:
     """Print the JSON Schema of a KIND of spec.

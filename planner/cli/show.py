@@ -7,7 +7,7 @@ import click
 from planner.cli.common.options import db_option, explain_option, json_option
 
 
-@click.command()
+@click.command(short_help="Print a stored plan.")
 @click.argument("plan_id", metavar="ID")
 @db_option
 @json_option

@@ -28,6 +28,9 @@ class Device:
     l2_bytes: float
     visible_bytes: float
     capacity_bytes: float
+    architecture: str = ""
+    """The class of GPUs that constants may be borrowed from."""
+    multiprocessors: int | None = None
 
     def peak(self, dtype: str) -> float:
         """Matrix rate for operands of a format; the vector rate where matrix units lack it."""
@@ -58,6 +61,8 @@ def device(gpu: GpuSpec) -> Device:
         gpu.l2.value if gpu.l2 else 0.0,
         memory.visible.value if memory.visible else memory.capacity.value,
         memory.capacity.value,
+        gpu.architecture,
+        gpu.multiprocessors.value if gpu.multiprocessors else None,
     )
 
 

@@ -57,6 +57,12 @@ class Structure:
     unfitted: tuple[str, ...] = ()
     """Rules that hold but fit nowhere in this model."""
 
+    @property
+    def needs_flags(self) -> bool:
+        """Whether any of its groups needs a flag turned."""
+        groups = (*self.inside, *self.across.values())
+        return any(group.flags for each in groups for group in each)
+
 
 def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure:
     """All groups that ``rule_set`` allows in a model on an engine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 from types import UnionType
 from typing import Any, Literal
@@ -31,6 +32,12 @@ class Attribute:
 
 def attributes(kind: type[Operator]) -> dict[str, Attribute]:
     """The attributes of an operator, by name."""
+    key: Any = kind  # a class is hashable, which typeshed doubts where its instances may not be
+    return _attributes(key)
+
+
+@functools.cache
+def _attributes(kind: Any) -> dict[str, Attribute]:
     hints = typing.get_type_hints(kind)
     return {
         field.name: Attribute(

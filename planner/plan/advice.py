@@ -156,7 +156,7 @@ def _batch(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
 
 def _together(prepared: Prepared, solved: SolvedStep, rate: float) -> list[Advice]:
     """The engine's fusion flags turned together; one alone is among the what-ifs already."""
-    solution, flags = solve_flags(prepared, solved)
+    solution, flags = solve_flags(solved)
     if len(flags) < 2:  # noqa: PLR2004 - together means two
         return []
     time_s = solution.timeline.time_s

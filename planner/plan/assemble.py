@@ -7,14 +7,20 @@ from typing import Any
 from planner.capture.solve import Solution
 from planner.capture.types import ModeChoice
 from planner.fusion.groups import RuleSet, refused_rules
-from planner.graph.build import model_graph
 from planner.graph.totals import kv_bytes_per_token, parameters
-from planner.graph.types import ModelGraph
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.load import StepLoad, check_load, step_load
 from planner.plan.memory import memory_plan
 from planner.plan.rows import kernel_rows, node_rows, totals
-from planner.plan.solve import Prepared, SolvedStep, prepare, solve_flags, solve_ideal, solve_step
+from planner.plan.solve import (
+    Prepared,
+    SolvedStep,
+    prepare,
+    solve_flags,
+    solve_ideal,
+    solve_step,
+    whole_graph,
+)
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -41,7 +47,7 @@ def assemble(question: Question) -> Plan:
     step = step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
     solved = solve_step(prepared, step)
-    rule_sets = _rule_sets(prepared, solved)
+    rule_sets = _rule_sets(solved)
     nodes = node_rows(prepared.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.formats, solved.engine)
@@ -73,12 +79,12 @@ def assemble(question: Question) -> Plan:
     )
 
 
-def _rule_sets(prepared: Prepared, solved: SolvedStep) -> dict[str, RuleSetTime]:
-    best, flags = solve_flags(prepared, solved)
+def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
+    best, flags = solve_flags(solved)
     found: dict[RuleSet, tuple[Solution, dict[str, Scalar]]] = {
         "engine": (solved.chosen, {}),
         "flags": (best, flags),
-        "ideal": (solve_ideal(prepared, solved), {}),
+        "ideal": (solve_ideal(solved), {}),
     }
     return {
         name: RuleSetTime(solution.timeline.time_s, solution.kernel_count, turned)
@@ -127,17 +133,17 @@ def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
 
 
 def _model(prepared: Prepared) -> ModelSummary:
-    """Totals of the whole model, which a rank of several doesn't show."""
-    question, graph = prepared.question, prepared.graph
-    whole: ModelGraph = graph
-    if graph.ranks > 1:
-        whole = model_graph(question.model, question.blocks, prepared.formats)
+    """Totals of the whole model."""
+    model, whole = prepared.question.model, whole_graph(prepared)
     count = parameters(whole)
-    published = question.model.published
-    active = published.active_parameters if published else None
-    model = question.model
+    active = model.published.active_parameters if model.published else None
     return ModelSummary(
-        model.name, model.title, count, active or count, kv_bytes_per_token(whole), model.max_context
+        model.name,
+        model.title,
+        count,
+        active or count,
+        kv_bytes_per_token(whole),
+        model.max_context,
     )
 
 

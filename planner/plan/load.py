@@ -96,7 +96,8 @@ def check_load(deployment: DeploymentSpec, step: StepLoad, symbols: frozenset[Sy
     ]
     for name in sorted(given.keys() - needs):
         guess = nearest(name, sorted(needs))
-        hint = f"did you mean '{guess}'?" if guess else None
-        faults.append(origin.at(name).fault(f"no shape of the model depends on '{name}'", hint, key=True))
+        message = f"no shape of the model depends on '{name}'"
+        likely = f"did you mean '{guess}'?" if guess else None
+        faults.append(origin.at(name).fault(message, likely, key=True))
     if faults:
         raise SpecError(faults)

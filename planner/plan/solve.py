@@ -69,6 +69,16 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
     return signature(engine, "engine"), decide(engine, step.tokens), fixed_costs(engine)
 
 
+def whole_graph(prepared: Prepared) -> ModelGraph:
+    """The model's graph on one rank, whose totals several ranks don't show."""
+    question, chosen = prepared.question, prepared.formats
+    key = ("graph", model_digest(question), chosen, 1)
+    graph: ModelGraph = _remembered(
+        key, lambda: model_graph(question.model, question.blocks, chosen)
+    )
+    return graph
+
+
 @dataclass(frozen=True, eq=False)
 class SolvedStep:
     """A step in every mode the plan shows."""
@@ -77,10 +87,18 @@ class SolvedStep:
     engine: Engine
     fixed: FixedCosts
     decision: Decision
-    costs: tuple[BlockCosts, ...]
-    """Ledgers of each kind of block without padding."""
     solutions: dict[Mode, Solution]
-    structure: Structure
+    solver: Solver
+
+    @property
+    def costs(self) -> tuple[BlockCosts, ...]:
+        """Ledgers of each kind of block without padding."""
+        return self.solver.costs(0)
+
+    @property
+    def structure(self) -> Structure:
+        """The groups that the engine's rules allow."""
+        return self.solver.structure("engine")
 
     @property
     def chosen(self) -> Solution:
@@ -102,49 +120,48 @@ def solve_step(
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
     fixed = fixed_costs(engine, deployment.host.launch)
-    solver = _Solver(prepared, step, engine, fixed, decision)
+    solver = Solver(prepared, step, engine, fixed, decision)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
-    costs = solver.costs(0)
-    return SolvedStep(
-        step, engine, fixed, decision, costs, solutions, solver.structure("engine")
-    )
+    return SolvedStep(step, engine, fixed, decision, solutions, solver)
 
 
-def solve_ideal(prepared: Prepared, solved: SolvedStep) -> Solution:
+def solve_ideal(solved: SolvedStep) -> Solution:
     """The step in the chosen mode with any group a perfect compiler could build."""
     mode = solved.decision.mode
-    return _solver(prepared, solved).problem("ideal", mode).solve(mode)
+    return solved.solver.problem("ideal", mode).solve(mode)
 
 
-def solve_flags(prepared: Prepared, solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
+def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
     """The step with the engine's own fusion flags turned for the best, and which to turn.
 
     The search picks among groups that some flag would allow; what is returned is the step that the
     engine then runs with those flags, so that two flags that get in each other's way cannot both
     be counted. Without a gain the step as it is, and no flags.
     """
-    mode = solved.decision.mode
-    flags = _solver(prepared, solved).problem("flags", mode).solve(mode).flags()
+    mode, solver = solved.decision.mode, solved.solver
+    flags = {}
+    if solver.structure("flags").needs_flags:
+        flags = solver.problem("flags", mode).solve(mode).flags()
     if flags:
-        turned = solve_step(prepared, solved.step, (), solved.engine.with_flags(flags)).chosen
+        engine = solved.engine.with_flags(flags)
+        turned = solve_step(solver.prepared, solved.step, (), engine).chosen
         if turned.timeline.time_s < solved.chosen.timeline.time_s:
             return turned, flags
     return solved.chosen, {}
 
 
-def _solver(prepared: Prepared, solved: SolvedStep) -> _Solver:
-    return _Solver(prepared, solved.step, solved.engine, solved.fixed, solved.decision)
-
-
 @dataclass(eq=False)
-class _Solver:
+class Solver:
+    """Prices one step once for every mode and rule set that asks."""
+
     prepared: Prepared
     step: StepLoad
     engine: Engine
     fixed: FixedCosts
     decision: Decision
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
+    _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
@@ -171,11 +188,14 @@ class _Solver:
 
     def problem(self, rule_set: RuleSet, mode: Mode) -> Problem:
         """The groups of a rule set priced under this load, padded as the mode pads."""
-        groups, spaces = self._entry(rule_set)
         padding = self.decision.choice(mode).padding_tokens
-        return Problem(
-            groups, self.costs(padding), self.prepared.device, self.engine, self.fixed, spaces
-        )
+        if (rule_set, padding) not in self._problems:
+            groups, spaces = self._entry(rule_set)
+            device = self.prepared.device
+            self._problems[rule_set, padding] = Problem(
+                groups, self.costs(padding), device, self.engine, self.fixed, spaces
+            )
+        return self._problems[rule_set, padding]
 
 
 _kept: dict[Any, Any] = {}

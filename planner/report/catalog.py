@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from planner.report.cells import bullets, facts, heading, small, words
-from planner.report.tables import rows_view
+from planner.report.tables import cell, header, rows_view
 
 
 def catalog_view(kind: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -16,14 +16,19 @@ def catalog_view(kind: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType
     return Group(rows_view(rows), small(f"{len(rows)} {kind}; `planner catalog show {kind} NAME`"))
 
 
+def kinds_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """The kinds of entries."""
+    return Group(rows_view(rows), small("`planner catalog list KIND` lists one"))
+
+
 def entry_view(
-    title: str, about: str | None, figures: Mapping[str, object], text: Sequence[str]
+    title: str, about: str | None, figures: Mapping[str, Any], text: Sequence[str]
 ) -> RenderableType:
     """One entry: its title, what follows from its figures, and its file with the sources."""
     parts: list[RenderableType] = [words(title, "bold")]
     if about:
         parts.append(words(about))
-    parts += [words(""), facts(figures.items())]
+    parts += [words(""), facts((header(name), cell(name, value)) for name, value in figures.items())]
     if text:
         parts += [heading("The file, with the source of every figure"), *map(words, text)]
     return Group(*parts)

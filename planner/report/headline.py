@@ -16,6 +16,8 @@ _UNITS = {"prefill": "prompt tokens/s", "shapes": "steps/s"}
 def headline(plan: Plan) -> RenderableType:
     """Step time, throughput and mode; the fit; the cost; the interval or why there is none."""
     lines: list[RenderableType] = [words(DOT.join(_speed(plan)), "bold"), fit_line(plan.memory)]
+    if not plan.memory.fits:
+        lines.reverse()
     if plan.workload:
         lines.append(words(_workload(plan)))
     if plan.cost.price_per_hour is not None:
@@ -59,8 +61,9 @@ def captured(mode: ModeTime, step: StepTime) -> str:
 
 def fit_line(memory: MemoryPlan) -> Text:
     """The verdict with its amounts."""
+    cache = f" + {show_bytes(memory.kv_bytes)} KV" if memory.kv_bytes_per_token else ""
     amounts = (
-        f"{show_bytes(memory.weights_bytes)} weights + {show_bytes(memory.kv_bytes)} KV"
+        f"{show_bytes(memory.weights_bytes)} weights{cache}"
         f" of {show_bytes(memory.budget_bytes)} a GPU"
     )
     if memory.fits:

@@ -20,16 +20,21 @@ from planner.report.cells import (
     times,
     words,
 )
+from planner.report.headline import captured
 from planner.units import show_bytes, show_flops, show_seconds
 
 SMALL = 0.005
 """Rows below this share of the step are told in one line."""
 
+_ENGINE_NAME = 26
+"""Columns for the engine's names, which are single words of up to this many letters."""
+
 
 def kernel_table(plan: Plan, *, explain: bool) -> RenderableType:
     """The kernels of one step, the costliest first."""
-    headers = ("kernel", "block", "nodes", "FLOP/byte", "bound", "time each", "share")
+    headers = ("kernel", "block", "nodes", "FLOP/B", "bound", "each", "share")
     found = table(headers, left=(0, 1, 2, 4))
+    found.columns[0].min_width = _ENGINE_NAME
     rows = sorted(plan.kernels, key=lambda kernel: -kernel.share)
     shown = [row for row in rows if explain or row.share >= SMALL]
     for row in shown:
@@ -46,7 +51,7 @@ def kernel_table(plan: Plan, *, explain: bool) -> RenderableType:
     rest = rows[len(shown) :]
     if rest:
         parts.append(small(_rest(rest)))
-    parts.append(small(_evidence(rows)))
+    parts += map(small, [_evidence(rows), *_padding(plan)])
     return Group(*parts)
 
 
@@ -68,8 +73,8 @@ def _rest(rows: list[KernelRow]) -> str:
     launches = sum(row.repeat * row.launches for row in rows)
     total = share(sum(row.share for row in rows))
     return (
-        f"and {len(rows)} kinds below {share(SMALL)} each: {launches:,} launches, {total} together "
-        "(--explain lists them)"
+        f"and {len(rows)} more below {share(SMALL)} each, {total} together, in {launches:,} of the "
+        "launches (--explain lists them)"
     )
 
 
@@ -84,6 +89,14 @@ def _evidence(rows: list[KernelRow]) -> str:
         f"evidence for rates: {counted}. Bound: memory = HBM bytes, compute = FLOPs, "
         "launch = fixed cost."
     )
+
+
+def _padding(plan: Plan) -> list[str]:
+    said = captured(plan.step.modes[plan.step.mode], plan.step)
+    chosen = plan.step.modes[plan.step.mode]
+    if not said or chosen.captured_size == plan.step.tokens:
+        return []
+    return [f"FLOP and bytes of kernels include rows of padding: {said}."]
 
 
 def node_table(plan: Plan, *, explain: bool) -> RenderableType:

@@ -135,11 +135,12 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
     """Rows in the order in which they are taken."""
     known = memory.visible_bytes != memory.capacity_bytes
     visible = "as the driver reports it" if known else "not described: taken as the capacity"
+    budget = f"{memory.utilization:g} of what is visible" if memory.utilization < 1 else "all of it"
     needed = f"{show_bytes(memory.kv_bytes_per_token)} a token" if memory.kv_bytes_per_token else ""
     return [
         ("capacity", memory.capacity_bytes, "as the vendor prints it"),
         ("visible", memory.visible_bytes, visible),
-        ("budget", memory.budget_bytes, f"{memory.utilization:g} of what is visible"),
+        ("budget", memory.budget_bytes, budget),
         ("weights", memory.weights_bytes, ""),
         ("activations", memory.activations_bytes, "peak of the engine's profiling step"),
         ("runtime", memory.runtime_bytes, "context, libraries, workspaces"),

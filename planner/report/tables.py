@@ -27,7 +27,7 @@ def plans_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     for row in rows:
         found.add_row(
             words(row["plan_id"]),
-            f"{row['created_at']:%Y-%m-%d %H:%M}",
+            f"{row['created_at']:%Y-%m-%d}",
             *(words(row[name]) for name in ("name", "model", "gpu", "backend")),
             units.show_seconds(row["step_time_s"]),
             "yes" if row["fits"] else "NO",
@@ -104,7 +104,7 @@ def _attention(rows: Sequence[AttentionRow]) -> RenderableType:
 
 
 _BY_SUFFIX: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_flops_per_byte", ratio),
+    ("_flops_per_byte", lambda value: f"{ratio(value)} FLOP/byte"),
     ("_bytes_per_s", units.show_bandwidth),
     ("_flops_per_s", units.show_flops_per_s),
     ("_bytes", units.show_bytes),
@@ -120,10 +120,10 @@ def rows_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
         return small("none")
     first = rows[0]
     numeric = [name for name in first if _formatter(name) or isinstance(first[name], int)]
-    headers = [_header(name) for name in first]
+    headers = [header(name) for name in first]
     found = table(headers, left=(i for i, name in enumerate(first) if name not in numeric))
     for row in rows:
-        found.add_row(*(words(_cell(name, value)) for name, value in row.items()))
+        found.add_row(*(words(cell(name, value)) for name, value in row.items()))
     return _first_unbroken(found)
 
 
@@ -136,13 +136,15 @@ def _formatter(name: str) -> Callable[[float], str] | None:
     return next((show for suffix, show in _BY_SUFFIX if name.endswith(suffix)), None)
 
 
-def _header(name: str) -> str:
+def header(name: str) -> str:
+    """A field's name in words, without its unit."""
     for suffix in ("_flops_per_byte", "_bytes_per_s", "_flops_per_s", "_bytes", "_w"):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
 
 
-def _cell(name: str, value: Any) -> str:
+def cell(name: str, value: Any) -> str:
+    """A field's value with the unit its name says."""
     if value is None or value == []:
         return DASH
     show = _formatter(name)

@@ -30,7 +30,8 @@ def show(view: RenderableType) -> None:
     )
     with console.capture() as captured:
         console.print(view)
-    write(captured.get())
+    lines = captured.get().splitlines()
+    write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def write(text: str) -> None:

@@ -1,0 +1,104 @@
+"""One example of every registered operator: attributes and inputs that make a small node of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.ops import OPERATORS
+from planner.ops.types import Dim, Formats, Load, Operator, SequenceGroup, Shape, Site, Tensor, as_dim
+
+TOKENS = Dim(symbols=("tokens",))
+SEQUENCES = Dim(symbols=("sequences",))
+BATCH = Dim(symbols=("batch",))
+
+FORMATS = Formats(weights="fp8", matmul="fp8", activations="bf16", kv_cache="bf16")
+
+
+def shape(*sides: Dim | int) -> Shape:
+    return tuple(as_dim(side) for side in sides)
+
+
+@dataclass(frozen=True)
+class Example:
+    inputs: tuple[Shape, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def operator(self, name: str) -> Operator:
+        kind = OPERATORS.get(name)
+        assert kind is not None
+        return kind(**self.attributes)
+
+
+ROW = shape(TOKENS, 64)
+IMAGE = shape(BATCH, 3, 8, 8)
+ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
+HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "linear": (Example((ROW,), {"features": 48, "bias": True}), Example((ROW,), {"features": 48})),
+    "matmul": (Example((shape(TOKENS, 64), shape(64, 32))),),
+    "attention": (
+        Example(ATTENTION, HEADS),
+        Example(ATTENTION, {**HEADS, "window": 7}),
+        Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
+    ),
+    "rope": (Example((ROW, shape(TOKENS, 32)), {"head_dim": 16, "rotary": 8}),),
+    "kv_cache_write": (Example((shape(TOKENS, 32), shape(TOKENS, 32))),),
+    "embedding": (Example((shape(TOKENS),), {"rows": 100, "features": 64}),),
+    "select_last": (Example((ROW,)),),
+    "sampling": (Example((shape(SEQUENCES, 100),)),),
+    "rms_norm": (Example((ROW,)), Example((ROW,), {"size": 16, "weight": False})),
+    "layer_norm": (Example((ROW,)), Example((ROW,), {"weight": False, "bias": False})),
+    "softmax": (Example((ROW,)),),
+    "quantize": (Example((ROW,)),),
+    "add": (Example((ROW, ROW)),),
+    "mul": (Example((ROW, ROW)),),
+    **{
+        name: (Example((ROW,)),)
+        for name in ("scale", "relu", "relu2", "silu", "gelu", "sigmoid", "tanh", "softcap")
+    },
+    "all_reduce": (Example((ROW,), {"ranks": 4}),),
+    "all_gather": (Example((ROW,), {"ranks": 4}),),
+    "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
+    "pool2d": (Example((IMAGE,), {"kernel": 2}),),
+    "flatten": (Example((IMAGE,)),),
+}
+
+CASES = [
+    (name, example) for name, examples in EXAMPLES.items() for example in examples
+]  # fmt: skip
+
+
+def load(count: Any, new_tokens: Any, kv_tokens: Any) -> Load:
+    """One group, which also binds the batch of operators on images."""
+    return Load((SequenceGroup(count, new_tokens, kv_tokens),), {"batch": count})
+
+
+def inputs_of(name: str, example: Example) -> tuple[Tensor, ...]:
+    handles = {("attention", 1)}
+    return tuple(
+        Tensor(f"in{i}", sides, FORMATS.activations, (name, i) in handles)
+        for i, sides in enumerate(example.inputs)
+    )
+
+
+def sites(name: str, example: Example, step: Load) -> Iterator[tuple[Operator, Site]]:
+    """Each operator of the example with all that its formulas see; a composite's parts."""
+    yield from _sites(example.operator(name), inputs_of(name, example), step)
+
+
+def _sites(op: Operator, inputs: tuple[Tensor, ...], step: Load) -> Iterator[tuple[Operator, Site]]:
+    shapes = op.shapes(tuple(tensor.shape for tensor in inputs))
+    if op.parts():
+        made: dict[int | str, Tensor] = dict(enumerate(inputs))
+        for part in op.parts():
+            for inner, site in _sites(part.op, tuple(made[i] for i in part.inputs), step):
+                made[part.name] = site.outputs[0]
+                yield inner, site
+        return
+    dtype = op.output_dtype(inputs, FORMATS)
+    outputs = tuple(Tensor(f"out{i}", s, dtype, op.handles()) for i, s in enumerate(shapes))
+    parameters = op.parameters(tuple(tensor.shape for tensor in inputs), FORMATS)
+    yield op, Site(inputs, outputs, step, parameters, FORMATS)

@@ -1,0 +1,255 @@
+"""FLOPs, bytes and refusals of single operators, worked out by hand."""
+
+import pytest
+from op_examples import BATCH, FORMATS, SEQUENCES, TOKENS, Example, load, shape, sites
+
+from planner.ops import OPERATORS
+from planner.ops.types import Load, Work, kv_heads_per_rank
+
+STEP = load(3, 5, 11)
+M = 15  # 3 sequences of 5 new tokens
+
+
+def work(name: str, *inputs, step: Load = STEP, **attributes) -> Work:
+    [(op, site)] = sites(name, Example(inputs, attributes), step)
+    return op.work(site)
+
+
+def refusal(name: str, *inputs, **attributes) -> str:
+    with pytest.raises(ValueError) as refused:
+        Example(inputs, attributes).operator(name).shapes(inputs)
+    return str(refused.value)
+
+
+def make(name: str, **attributes):
+    return Example((), attributes).operator(name)
+
+
+def test_a_linear_layer_is_two_mkn_flops_and_its_weights():
+    found = work("linear", shape(TOKENS, 64), features=48)
+    assert found == Work(matmul_flops=2 * M * 64 * 48, weight_bytes=64 * 48 * 1)
+
+
+def test_a_bias_adds_one_flop_an_output_and_stays_in_the_activations_format():
+    found = work("linear", shape(TOKENS, 64), features=48, bias=True)
+    assert found.vector_flops == M * 48
+    assert found.weight_bytes == 64 * 48 * 1 + 48 * 2
+
+
+def test_a_layer_that_engines_do_not_quantise_keeps_sixteen_bits():
+    assert work("linear", shape(TOKENS, 64), features=48, quantizable=False).weight_bytes == 64 * 48 * 2
+    assert make("linear", features=48, quantizable=False).matmul_format(FORMATS) == "bf16"
+    assert make("linear", features=48).matmul_format(FORMATS) == "fp8"
+
+
+def test_a_product_of_activations_has_no_weights():
+    found = work("matmul", shape(BATCH, 7, 64), shape(BATCH, 64, 32))
+    assert found == Work(matmul_flops=2 * 3 * 7 * 64 * 32)
+
+
+def test_attention_is_two_gemms_of_two_nq_d_flops_a_pair():
+    cases = sites("attention", Example((shape(TOKENS, 128), shape(64)), {"heads": 8, "kv_heads": 2, "head_dim": 16}), STEP)
+    scores, mask, softmax, values = [(op, site) for op, site in cases]
+    # Each of 3 sequences: 6 prior keys, 5 new: 5 × 6 + 1 + 2 + 3 + 4 + 5 = 45 pairs.
+    for op, site in (scores, values):
+        assert op.work(site).matmul_flops == 2 * 8 * 16 * 3 * 45
+        # K (or V) of 11 tokens in 2 KV heads of 16, 2 bytes each.
+        assert op.work(site).cache_read_bytes == 3 * 11 * 2 * 16 * 2
+        # On its own the kernel computes the whole rectangle.
+        assert op.executed(site, None).matmul_flops == 2 * 8 * 16 * 3 * 5 * 11
+    # The scores: 8 heads × 3 × 5 × 11 pairs, in FP32 until the softmax writes 16 bit.
+    assert scores[1].outputs[0].bytes(STEP) == 8 * 3 * 5 * 11 * 4
+    assert mask[1].outputs[0].bytes(STEP) == 8 * 3 * 5 * 11 * 4
+    assert softmax[1].outputs[0].bytes(STEP) == 8 * 3 * 5 * 11 * 2
+    assert values[1].outputs[0].bytes(STEP) == M * 128 * 2
+
+
+def test_a_windows_scores_are_a_rectangle_of_the_keys_in_reach():
+    window = {"heads": 1, "kv_heads": 1, "head_dim": 16, "window": 4}
+    cases = list(sites("attention", Example((shape(TOKENS, 16), shape(32)), window), STEP))
+    # 5 queries reach back 4 each: 4 + 5 − 1 = 8 distinct keys, and 5 × 4 = 20 pairs.
+    assert cases[0][1].outputs[0].bytes(STEP) == 3 * 5 * 8 * 4
+    assert cases[0][0].work(cases[0][1]).matmul_flops == 2 * 16 * 3 * 20
+
+
+def test_rope_is_three_flops_a_rotated_element_and_one_row_of_its_table_a_token():
+    found = work("rope", shape(TOKENS, 64), shape(TOKENS, 32), head_dim=16, rotary=8)
+    assert found == Work(vector_flops=3 * M * 96 * 8 / 16, weight_bytes=M * 8 * 2)
+
+
+def test_a_kv_cache_write_reads_k_and_v_and_writes_the_cache():
+    [(op, site)] = sites("kv_cache_write", Example((shape(TOKENS, 32), shape(TOKENS, 32))), STEP)
+    assert op.work(site) == Work(cache_write_bytes=M * 64 * 2)
+    assert op.input_bytes(site) == (M * 32 * 2, M * 32 * 2)
+    assert site.outputs[0].bytes(STEP) == 0  # a handle
+
+
+def test_an_embedding_reads_one_row_a_token_and_owns_the_whole_table():
+    [(op, site)] = sites("embedding", Example((shape(TOKENS),), {"rows": 100, "features": 64}), STEP)
+    assert op.work(site) == Work(weight_bytes=M * 64 * 2)
+    assert site.parameters[0].elements == 6400
+
+
+def test_the_last_tokens_alone_are_read():
+    [(op, site)] = sites("select_last", Example((shape(TOKENS, 64),)), STEP)
+    assert op.input_bytes(site) == (3 * 64 * 2,)
+    assert site.outputs[0].shape == shape(SEQUENCES, 64)
+
+
+def test_collectives_send_the_bandwidth_optimal_share():
+    # A ring over 4: 2 × 3/4 of the tensor for a sum, 3/4 of the result for a join.
+    assert work("all_reduce", shape(TOKENS, 64), ranks=4).link_bytes == 2 * 3 / 4 * M * 64 * 2
+    assert work("all_gather", shape(TOKENS, 64), ranks=4).link_bytes == 3 / 4 * M * 256 * 2
+
+
+def test_a_convolution_is_an_implicit_gemm():
+    found = work("conv2d", shape(BATCH, 3, 8, 8), channels=4, kernel=3, stride=2, padding=1)
+    outputs = 3 * 4 * 4 * 4  # (8 + 2 − 3) // 2 + 1 = 4
+    assert found.matmul_flops == 2 * outputs * 3 * 9
+    assert found.vector_flops == outputs
+    assert found.weight_bytes == 3 * 4 * 9 * 1 + 4 * 2
+
+
+def test_pooling_without_a_stride_steps_by_its_kernel():
+    [(_, site)] = sites("pool2d", Example((shape(BATCH, 3, 8, 8),), {"kernel": 2}), STEP)
+    assert site.outputs[0].shape == shape(BATCH, 3, 4, 4)
+    assert work("pool2d", shape(BATCH, 3, 8, 8), kernel=2).vector_flops == 3 * 3 * 4 * 4 * 4
+
+
+def test_flatten_joins_all_sides_but_the_first():
+    assert make("flatten").shapes((shape(BATCH, 3, 8, 8),)) == (shape(BATCH, 192),)
+
+
+def test_norms_are_four_and_seven_flops_an_element():
+    assert work("rms_norm", shape(TOKENS, 64)) == Work(vector_flops=4 * M * 64, weight_bytes=64 * 2)
+    assert work("layer_norm", shape(TOKENS, 64)) == Work(vector_flops=7 * M * 64, weight_bytes=128 * 2)
+    assert work("rms_norm", shape(TOKENS, 64), size=16).weight_bytes == 16 * 2
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (
+            "[tokens, 64] · [32, 8]: the inner sides differ",
+            lambda: refusal("matmul", shape(TOKENS, 64), shape(32, 8)),
+        ),
+        (
+            "[2, tokens, 64] · [3, 64, 8]: the leading sides differ",
+            lambda: refusal("matmul", shape(2, TOKENS, 64), shape(3, 64, 8)),
+        ),
+        (
+            "its inputs differ in shape: [tokens, 64] and [tokens, 32]",
+            lambda: refusal("add", shape(TOKENS, 64), shape(TOKENS, 32)),
+        ),
+        (
+            "8 heads do not share 3 KV heads evenly",
+            lambda: refusal("attention", shape(TOKENS, 128), shape(96), heads=8, kv_heads=3, head_dim=16),
+        ),
+        (
+            "the cache holds 32 elements a token, but 2 KV heads of 16 need 64",
+            lambda: refusal("attention", shape(TOKENS, 128), shape(32), heads=8, kv_heads=2, head_dim=16),
+        ),
+        (
+            "Q is [tokens, 96], but 8 heads of 16 need a last side of 128",
+            lambda: refusal("attention", shape(TOKENS, 96), shape(64), heads=8, kv_heads=2, head_dim=16),
+        ),
+        (
+            "a window needs causal attention: it looks back only",
+            lambda: refusal(
+                "attention", shape(TOKENS, 16), shape(32), heads=1, kv_heads=1, head_dim=16, window=4, causal=False
+            ),
+        ),
+        (
+            "[tokens, 40] does not split into heads of 16",
+            lambda: refusal("rope", shape(TOKENS, 40), head_dim=16),
+        ),
+        (
+            "cannot rotate 32 of the 16 dims of a head",
+            lambda: refusal("rope", shape(TOKENS, 32), head_dim=16, rotary=32),
+        ),
+        (
+            "rows of 64 do not split into norms of 48",
+            lambda: refusal("rms_norm", shape(TOKENS, 64), size=48),
+        ),
+        (
+            "needs [batch, channels, height, width], got [batch, 3]",
+            lambda: refusal("conv2d", shape(BATCH, 3), channels=4, kernel=3),
+        ),
+        (
+            "a 9×9 window does not fit into [batch, 3, 8, 8]",
+            lambda: refusal("pool2d", shape(BATCH, 3, 8, 8), kernel=9),
+        ),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused_with_both_shapes(said, sentence):
+    assert said() == sentence
+
+
+def sharded(ranks: int, **attributes):
+    return make("linear", **attributes).sharded(ranks)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "features", "collective"),
+    [
+        ({"shard": "none"}, 512, None),
+        ({"shard": "column"}, 128, None),
+        ({"shard": "row"}, 512, "all_reduce"),
+        ({"shard": "vocab"}, 128, "all_gather"),
+        ({"shard": "kv", "unit": 64}, 128, None),  # 8 heads over 4 ranks: 2 each
+        ({"shard": "kv", "unit": 256}, 256, None),  # 2 heads over 4 ranks: 1 each, twice held
+    ],
+)
+def test_a_linear_layer_is_cut_over_four_ranks(attributes, features, collective):
+    op, after = sharded(4, features=512, **attributes)
+    assert (op.features, after) == (features, collective)
+
+
+def test_a_vocabulary_that_does_not_divide_is_padded():
+    assert sharded(4, features=50_257, shard="vocab")[0].features == 12_565  # 50,260 / 4
+    assert make("embedding", rows=50_257, features=8).sharded(4)[0].rows == 12_565
+    assert make("embedding", rows=50_257, features=8, shard=False).sharded(4)[0].rows == 50_257
+
+
+def test_heads_are_replicated_past_their_number_and_never_fewer_than_one():
+    for kv_heads in (1, 2, 4, 8):
+        for ranks in (1, 2, 4, 8, 16):
+            held = kv_heads_per_rank(kv_heads, ranks)
+            assert held == max(1, kv_heads // ranks)
+            assert held * ranks >= kv_heads
+
+
+@pytest.mark.parametrize(
+    ("sentence", "attempt"),
+    [
+        (
+            "28 attention heads do not divide over 8 tensor-parallel ranks",
+            lambda: make("attention", heads=28, kv_heads=4, head_dim=16).sharded(8),
+        ),
+        ("6 KV heads do not divide over 4 tensor-parallel ranks", lambda: kv_heads_per_rank(6, 4)),
+        (
+            "3 KV heads cannot be replicated evenly over 4 tensor-parallel ranks",
+            lambda: sharded(4, features=3 * 64, unit=64, shard="kv"),
+        ),
+        (
+            "10 output features do not divide over 4 tensor-parallel ranks",
+            lambda: sharded(4, features=10, shard="column"),
+        ),
+        (
+            "6 heads of 64 do not divide over 4 tensor-parallel ranks",
+            lambda: sharded(4, features=6 * 64, unit=64, shard="column"),
+        ),
+        (
+            "320 features are no whole number of heads of 128",
+            lambda: sharded(2, features=320, unit=128, shard="column"),
+        ),
+    ],
+)
+def test_what_does_not_divide_over_the_ranks_is_refused_in_words(sentence, attempt):
+    with pytest.raises(ValueError) as refused:
+        attempt()
+    assert str(refused.value) == sentence
+
+
+def test_the_folder_is_the_register():
+    assert len(OPERATORS.names()) == len(set(OPERATORS.names())) > 20
