@@ -68,8 +68,9 @@ def plan_file(
 ) -> Plan:
     """The plan of a deployment file.
 
-    ``sets`` change it as ``--set PATH=VALUE`` does; ``catalogs`` are folders of your own specs, which
-    count before the catalogue that ships. Raises PlannerError for whatever is wrong with the input.
+    ``sets`` change it as ``--set PATH=VALUE`` does; ``catalogs`` are folders of your own specs,
+    which count before the catalogue that ships. Raises PlannerError for whatever is wrong with
+    the input.
     """
     from pathlib import Path
 

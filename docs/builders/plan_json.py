@@ -13,21 +13,21 @@ from builders.markup import code, table
 from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
 
-from planner.plan import types
+from planner.plan import advice, diff, intensity, types
+
+_MODULES = (types, advice, diff, intensity)
 
 
-def classes() -> tuple[type, ...]:
-    """The dataclasses of a plan, the plan first."""
-    found = [
-        kind
-        for _, kind in inspect.getmembers(types, dataclasses.is_dataclass)
-        if inspect.isclass(kind) and kind.__module__ == types.__name__
-    ]
-    return tuple(sorted(found, key=lambda kind: (kind is not types.Plan, _line(kind))))
-
-
-def _line(kind: type) -> int:
-    return inspect.getsourcelines(kind)[1]
+def classes() -> dict[str, type]:
+    """The public dataclasses of plans, advice, diffs and intensity tables, by name."""
+    return {
+        name: kind
+        for module in _MODULES
+        for name, kind in inspect.getmembers(module, inspect.isclass)
+        if dataclasses.is_dataclass(kind)
+        and kind.__module__ == module.__name__
+        and not name.startswith("_")
+    }
 
 
 def fields(name: str) -> str:
@@ -36,7 +36,7 @@ def fields(name: str) -> str:
     Raises KeyError for a field that neither its docstring nor ``plan_words`` describes, and
     ValueError for words about a field that has a docstring or is gone.
     """
-    kind = getattr(types, name)
+    kind = classes()[name]
     hints = typing.get_type_hints(kind)
     said = field_texts(kind)
     for field, words in WORDS.get(name, {}).items():

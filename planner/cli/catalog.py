@@ -11,7 +11,7 @@ from planner.cli.common.options import catalog_option, json_option
 
 @click.group(short_help="GPUs, models, engines, operators: list, show, check.")
 def command() -> None:
-    """Look into the catalogue: GPUs, models, engines and the operators blocks are made of.
+    r"""Look into the catalogue: GPUs, models, engines and the operators blocks are made of.
 
     \b
     Example:
@@ -24,7 +24,7 @@ def command() -> None:
 @catalog_option
 @json_option
 def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    """List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds.
+    r"""List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
 @catalog_option
 @json_option
 def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    """Show the entry NAME of a KIND, with the source of every figure.
+    r"""Show the entry NAME of a KIND, with the source of every figure.
 
     \b
     Example:
@@ -75,7 +75,7 @@ def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> Non
 @json_option
 @click.pass_context
 def check(ctx: click.Context, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    """Check every file: it loads, its figures have sources, models have the published size.
+    r"""Check every file: it loads, its figures have sources, models have the published size.
 
     Exits with 1 when something is wrong.
 

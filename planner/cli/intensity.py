@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.common.options import Numbers, catalog_option, json_option
+from planner.cli.common.options import catalog_option, json_option, numbers
 
 if TYPE_CHECKING:
     from planner.plan.intensity import Convention
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     metavar="N,N,…",
     default="1,256",
     show_default=True,
-    type=Numbers(),
+    callback=numbers,
     help="Tokens in flight, for GEMMs.",
 )
 @click.option(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="N,N,…",
     default="128,512,2048",
     show_default=True,
-    type=Numbers(),
+    callback=numbers,
     help="Tokens of one sequence, for attention.",
 )
 @click.option(
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @catalog_option
 @json_option
 def command(
+    *,
     model: str,
     gpu: str,
     tokens: tuple[int, ...],
@@ -51,7 +52,7 @@ def command(
     catalogs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Print the arithmetic intensity of MODEL's GEMMs and attention, a name or a file.
+    r"""Print the arithmetic intensity of MODEL's GEMMs and attention, a name or a file.
 
     \b
     Example:

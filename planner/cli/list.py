@@ -16,6 +16,7 @@ from planner.cli.common.options import db_option, json_option
 @db_option
 @json_option
 def command(
+    *,
     limit: int,
     model: str | None,
     gpu: str | None,
@@ -24,7 +25,7 @@ def command(
     db: str | None,
     as_json: bool,
 ) -> None:
-    """List stored plans, the newest first.
+    r"""List stored plans, the newest first.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The command ``planner``: finds the others by their files, and alone turns errors into exit codes."""
+"""``planner``: finds the commands by their files, and alone turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(cls=LazyGroup, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="planner", message="%(prog)s %(version)s")
 def root() -> None:
-    """Plan an LLM deployment before renting the hardware.
+    r"""Plan an LLM deployment before renting the hardware.
 
     A YAML file says what is to run; a plan says how fast each operator runs and why, which kernels
     fuse, what CUDA Graphs save, whether it fits, and what to change.

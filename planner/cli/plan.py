@@ -27,6 +27,7 @@ from planner.cli.common.options import (
 @click.pass_context
 def command(
     ctx: click.Context,
+    *,
     file: Path,
     sets: tuple[str, ...],
     catalogs: tuple[Path, ...],
@@ -36,7 +37,7 @@ def command(
     explain: bool,
     advice: bool,
 ) -> None:
-    """Plan the deployment in FILE, print the plan and keep it.
+    r"""Plan the deployment in FILE, print the plan and keep it.
 
     Exits with 1 when it does not fit; the plan is kept all the same.
 

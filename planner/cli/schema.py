@@ -8,10 +8,10 @@ import click
 @click.command(short_help="Print the JSON Schema of a kind of spec.")
 @click.argument("kind")
 def command(kind: str) -> None:
-    """Print the JSON Schema of a KIND of spec.
+    r"""Print the JSON Schema of a KIND of spec.
 
-    KIND is deployment, model, block, gpu, backend, calibration or prices. Editors check and complete
-    a file whose first line names the schema.
+    KIND is deployment, model, block, gpu, backend, calibration or prices. With it, editors check
+    and complete a file.
 
     \b
     Example:

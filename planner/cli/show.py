@@ -13,7 +13,7 @@ from planner.cli.common.options import db_option, explain_option, json_option
 @json_option
 @explain_option
 def command(plan_id: str, db: str | None, as_json: bool, explain: bool) -> None:
-    """Print the stored plan whose id begins with ID, as it was when it was planned.
+    r"""Print the stored plan whose id begins with ID, as it was when it was planned.
 
     \b
     Example:

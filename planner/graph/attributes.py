@@ -64,16 +64,18 @@ def make_operator(
     before = len(faults)
     fields = attributes(kind)
     values = {}
+    meant = set()
     for name, value in (node.model_extra or {}).items():
         if name not in fields:
             guess = nearest(name, [*fields, "in", "out"])
+            meant.add(guess)
             hint = f"did you mean '{guess}'?" if guess else _offer(node.op, list(fields))
             message = f"operator '{node.op}' has no attribute '{name}'"
             faults.append(origin.at(name).fault(message, hint, key=True))
             continue
         values[name] = _value(value, fields[name], origin.at(name), names, faults)
     for name, attribute in fields.items():
-        if attribute.needed and name not in values:
+        if attribute.needed and name not in values and name not in meant:
             faults.append(origin.fault(f"operator '{node.op}' needs '{name}'", key=True))
     return kind(**values) if len(faults) == before else None
 

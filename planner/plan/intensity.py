@@ -116,12 +116,14 @@ def _gemms(block: Block, tokens: int, target: Device, convention: Convention) ->
 def _gemm(
     block: Block, cost: NodeCost, tokens: int, depth: int, features: int, convention: Convention
 ) -> GemmRow:
-    value = float(cost.flops_per_byte)
+    value, crossing = float(cost.flops_per_byte), cost.crossing_tokens
+    ridge = cost.ridge_flops_per_byte
     if convention == "textbook":
         width = cost.node.parameters[0].bytes / cost.node.parameters[0].elements
         elements = tokens * depth + depth * features + tokens * features
         value = 2 * tokens * depth * features / (elements * width)
-    ridge = cost.ridge_flops_per_byte
+        slope = 2 * depth * features - ridge * width * (depth + features)
+        crossing = ridge * width * depth * features / slope if slope > 0 else None
     bound = "compute" if value >= ridge else "memory"
     return GemmRow(
         cost.node.id, block.label, tokens, depth, features, value, ridge, bound, cost.crossing_tokens

@@ -28,7 +28,10 @@ def entry_view(
     parts: list[RenderableType] = [words(title, "bold")]
     if about:
         parts.append(words(about))
-    parts += [words(""), facts((header(name), cell(name, value)) for name, value in figures.items())]
+    parts += [
+        words(""),
+        facts((header(name), cell(name, value)) for name, value in figures.items()),
+    ]
     if text:
         parts += [heading("The file, with the source of every figure"), *map(words, text)]
     return Group(*parts)

@@ -105,13 +105,19 @@ def times(block: str, repeat: int) -> str:
     return block if repeat == 1 else f"{block} ×{repeat}"
 
 
-def node_names(nodes: Sequence[str]) -> str:
-    """Names of nodes; the parts of one composite are counted."""
-    found = []
-    for composite, parts in groupby(nodes, lambda name: name.partition(".")[0]):
-        names = list(parts)
-        found.append(names[0] if len(names) == 1 else f"{composite} ({len(names)} parts)")
-    return " ".join(found)
+def node_names(nodes: Sequence[str], between: str = " ") -> str:
+    """Names of nodes; the parts of one composite (``attention.scores`` and on) are counted."""
+    found: list[str] = []
+    for composite, group in groupby(nodes, _composite):
+        names = list(group)
+        found += (
+            names if len(names) == 1 or not composite else [f"{composite} ({len(names)} parts)"]
+        )
+    return between.join(found)
+
+
+def _composite(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def rate(value: float) -> str:

@@ -41,9 +41,12 @@ def diff_view(change: PlanDiff) -> RenderableType:
         return Group(*parts, small("both answer the same question with the same result"))
     parts += [_parts(change), _figures(change)]
     if change.flips:
-        parts += [heading("Kernels bound by something else"), bullets(map(flip_words, change.flips))]
+        parts += [
+            heading("Kernels bound by something else"),
+            bullets(map(flip_words, change.flips)),
+        ]
     if change.groups:
-        parts += [heading("Other groupings"), bullets(_group_lines(change.groups))]
+        parts += [heading("Other groupings"), _groupings(change.groups, change.a, change.b)]
     return Group(*parts)
 
 
@@ -95,14 +98,16 @@ def flip_words(flip: BoundFlip) -> str:
     return f"{node_names(flip.nodes)} of {flip.block}: {flip.before} → {flip.after}"
 
 
-def _group_lines(groups: Iterable[GroupChange]) -> list[str]:
-    return [
-        f"{group.block}: {_grouping(group.before)} → {_grouping(group.after)}" for group in groups
-    ]
+def _groupings(groups: Iterable[GroupChange], a: str, b: str) -> RenderableType:
+    found = table(("block", f"{a} alone", f"{b} alone"), left=(0, 1, 2))
+    for group in groups:
+        found.add_row(words(group.block), _kernels(group.before), _kernels(group.after))
+    return found
 
 
-def _grouping(kernels: tuple[tuple[str, ...], ...]) -> str:
-    return " ".join(f"[{node_names(nodes)}]" for nodes in kernels) or DASH
+def _kernels(kernels: Iterable[Sequence[str]]) -> RenderableType:
+    lines = [node_names(nodes, " + ") for nodes in kernels]
+    return words("\n".join(lines) or DASH)
 
 
 def gpus_view(columns: Sequence[GpuColumn]) -> RenderableType:
@@ -112,9 +117,12 @@ def gpus_view(columns: Sequence[GpuColumn]) -> RenderableType:
     lines += [_speeds(columns), small(_speed_key(first)), heading("Bounds, memory and cost")]
     lines.append(_rest(columns))
     for column in columns[1:]:
-        changes = [*map(flip_words, column.flips), *_group_lines(column.groups)]
-        if changes:
-            lines += [heading(f"{column.gpu} against {first.gpu}"), bullets(changes)]
+        if column.flips or column.groups:
+            lines.append(heading(f"{column.gpu} against {first.gpu}"))
+        if column.flips:
+            lines.append(bullets(map(flip_words, column.flips)))
+        if column.groups:
+            lines.append(_groupings(column.groups, first.gpu, column.gpu))
     return Group(*lines)
 
 

@@ -1,4 +1,4 @@
-"""JSON for programs: one object, its format and kind first, numbers in SI under names with units."""
+"""JSON for programs: one object, format and kind first, numbers in SI under names with units."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.plan.types import MemoryPlan, ModeTime, Plan, StepTime
-from planner.report.cells import DOT, bullets, facts, rate, usd, words
+from planner.report.cells import DOT, facts, rate, usd, words
 from planner.units import show_bytes, show_count, show_seconds
 
 _UNITS = {"prefill": "prompt tokens/s", "shapes": "steps/s"}
@@ -76,8 +76,8 @@ def nearest_fit(memory: MemoryPlan) -> RenderableType:
     """Changes that would make it fit, as the command line takes them."""
     if not memory.nearest_fit:
         return words("no single change that was tried makes it fit", "red")
-    lines = [f"--set {change}" for change in memory.nearest_fit]
-    return Group(words("any one of these would fit:"), bullets(lines))
+    lines = [words(f"  --set {change}") for change in memory.nearest_fit]
+    return Group(words("any one of these would fit:"), *lines)
 
 
 def _workload(plan: Plan) -> str:

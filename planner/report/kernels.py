@@ -26,15 +26,15 @@ from planner.units import show_bytes, show_flops, show_seconds
 SMALL = 0.005
 """Rows below this share of the step are told in one line."""
 
-_ENGINE_NAME = 26
-"""Columns for the engine's names, which are single words of up to this many letters."""
+_ONWARD = "→"
+"""Marks a kernel that reaches into the next block."""
 
 
 def kernel_table(plan: Plan, *, explain: bool) -> RenderableType:
     """The kernels of one step, the costliest first."""
     headers = ("kernel", "block", "nodes", "FLOP/B", "bound", "each", "share")
     found = table(headers, left=(0, 1, 2, 4))
-    found.columns[0].min_width = _ENGINE_NAME
+    found.columns[4].no_wrap = True
     rows = sorted(plan.kernels, key=lambda kernel: -kernel.share)
     shown = [row for row in rows if explain or row.share >= SMALL]
     for row in shown:
@@ -61,7 +61,7 @@ def on_one(plan: Plan) -> str:
 
 
 def _where(row: KernelRow) -> str:
-    return times(row.block + (" → next" if row.straddles else ""), row.repeat)
+    return times(row.block + (_ONWARD if row.straddles else ""), row.repeat)
 
 
 def _intensity(row: KernelRow) -> float:
@@ -85,9 +85,12 @@ def _evidence(rows: list[KernelRow]) -> str:
         f"{kind} ({sum(row.evidence == kind for row in rows)})" if len(kinds) > 1 else kind
         for kind in kinds
     )
+    onward = (
+        f" {_ONWARD} reaches into the next block." if any(row.straddles for row in rows) else ""
+    )
     return (
-        f"evidence for rates: {counted}. Bound: memory = HBM bytes, compute = FLOPs, "
-        "launch = fixed cost."
+        f"Evidence for rates: {counted}. Bound: memory = HBM bytes, compute = FLOPs, "
+        f"launch = fixed cost.{onward}"
     )
 
 
@@ -120,7 +123,9 @@ def node_table(plan: Plan, *, explain: bool) -> RenderableType:
             f"({share(row.share)})" if row.composite else share(row.share),
         )
     lines = [*_small_nodes(hidden), *_reading(plan)]
-    return Group(heading(f"Arithmetic intensity, each node alone{on_one(plan)}"), found, *map(small, lines))
+    return Group(
+        heading(f"Arithmetic intensity, each node alone{on_one(plan)}"), found, *map(small, lines)
+    )
 
 
 def _is_part(row: NodeRow, rows: Iterable[NodeRow]) -> bool:
@@ -174,8 +179,9 @@ def _whole(plan: Plan) -> list[str]:
 def _decode(plan: Plan) -> list[str]:
     if plan.step.kind != "decode" or not plan.step.tokens:
         return []
-    return [
+    said = (
         f"A GEMM reads its weights once a step for all {plan.step.tokens:,} tokens: batch 1 would "
         "give about 1 FLOP/byte in 16 bit. Attention reads each sequence's own KV cache: its "
         "intensity comes from the heads that share a KV head, not from batch or context."
-    ]
+    )
+    return [said]

@@ -84,13 +84,19 @@ def _limits(plan: Plan) -> list[str]:
     work_s, fixed = plan.totals.roofline_s, plan.step.fixed_s
     kernels = plan.step.modes[plan.step.mode].kernels
     launch_s, replay_s = fixed["launch_s"], fixed["replay_s"]
-    return [
-        "Overhead: the share of the step that is launches, gaps and kernel starts.",
+    loop = (
         f"T_loop = T + N·t_launch = {show_seconds(work_s)} + {kernels:,} × {show_seconds(launch_s)}"
         f" = {show_seconds(work_s + kernels * launch_s)}: the limit of a host that never runs ahead"
-        " of the GPU.",
+        " of the GPU."
+    )
+    graph = (
         f"T_graph = T + t_once = {show_seconds(work_s)} + {show_seconds(replay_s)} = "
-        f"{show_seconds(work_s + replay_s)}: the limit of one replay whose kernels start for free.",
+        f"{show_seconds(work_s + replay_s)}: the limit of one replay whose kernels start for free."
+    )
+    return [
+        "Overhead: the share of the step that is launches, gaps and kernel starts.",
+        loop,
+        graph,
     ]
 
 

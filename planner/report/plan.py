@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from planner.plan.advice import Advice
-from planner.plan.types import Plan
+from planner.plan.types import Plan, StepTime
 from planner.report.cells import bullets, facts, gain, heading, small, table, words
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
@@ -59,19 +59,19 @@ def advice_view(advice: Sequence[Advice]) -> RenderableType:
 def explanation(plan: Plan) -> RenderableType:
     """Why rules did not run, where fixed costs come from, what the plan's id stands for."""
     step = plan.step
-    fixed = [
-        (
-            said,
-            f"{show_seconds(step.fixed_s[f'{name}_s'])}, {step.fixed_sources.get(name, 'no source')}",
-        )
-        for name, said in _FIXED.items()
-    ]
+    fixed = [(said, _fixed(step, name)) for name, said in _FIXED.items()]
     identity = [(part, f"{plan.parts[part][:12]}  {plan.described[part]}") for part in plan.parts]
     parts: list[RenderableType] = [heading("Why other fused kernels do not run")]
-    parts.append(bullets(plan.refusals) if plan.refusals else small("every rule of the engine runs"))
+    parts.append(
+        bullets(plan.refusals) if plan.refusals else small("every rule of the engine runs")
+    )
     parts += [heading("Fixed costs and their sources"), facts(fixed)]
     if plan.captured_sizes:
         sizes = " ".join(map(str, plan.captured_sizes))
         parts += [heading("Captured batch sizes"), words(sizes)]
     parts += [heading("What the plan's id stands for"), facts(identity)]
     return Group(*parts)
+
+
+def _fixed(step: StepTime, name: str) -> str:
+    return f"{show_seconds(step.fixed_s[f'{name}_s'])}, {step.fixed_sources.get(name, 'no source')}"

@@ -50,7 +50,7 @@ def intensity_view(found: Intensity) -> RenderableType:
 _CONVENTIONS = {
     "exact": "exact: biases, Q and O count; prefill attention does causal work alone.",
     "textbook": (
-        "textbook: no biases; attention moves K and V alone; prefill attention does the full square."
+        "textbook: no biases; attention moves K and V alone and does the full square in prefill."
     ),
 }
 

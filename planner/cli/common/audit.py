@@ -25,7 +25,6 @@ from planner.spec.types import (
     CatalogSpec,
     Choice,
     FusionRule,
-    GpuSpec,
     Limit,
     ModelSpec,
     Spec,
@@ -107,7 +106,7 @@ def _faults(spec: CatalogSpec, place: str, part: BaseModel) -> Iterator[str]:
 
 
 def _is_known(source: str, spec: CatalogSpec) -> bool:
-    return source.startswith(_SAID_SO) or source.split()[0].rstrip(",;:") in spec.sources
+    return source.startswith(_SAID_SO) or source.split(maxsplit=1)[0].rstrip(",;:") in spec.sources
 
 
 def _parts(

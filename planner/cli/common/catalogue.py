@@ -1,4 +1,4 @@
-"""Entries of the catalogue as rows, fields named with their units; operators count as a kind too."""
+"""Entries of the catalogue as rows, fields named with their units; operators are a kind too."""
 
 from __future__ import annotations
 
@@ -99,7 +99,12 @@ def _backend_row(backend: BackendSpec) -> Row:
 
 
 def _calibration_row(found: CalibrationSpec) -> Row:
-    return {"gpu": found.gpu, "backend": found.backend, "version": found.version, "date": found.date}
+    return {
+        "gpu": found.gpu,
+        "backend": found.backend,
+        "version": found.version,
+        "date": found.date,
+    }
 
 
 def _prices_row(prices: PricesSpec) -> Row:
@@ -155,7 +160,9 @@ def entry(catalog: Catalog, folder: str, name: str) -> Entry:
 
 def _ridges(gpu: GpuSpec) -> Row:
     target = device(gpu)
-    found = {f"ridge_{name}_flops_per_byte": target.ridge(name) for name in target.matrix_flops_per_s}
+    found = {
+        f"ridge_{name}_flops_per_byte": target.ridge(name) for name in target.matrix_flops_per_s
+    }
     return {**found, "ridge_vector_flops_per_byte": target.vector_ridge}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -35,22 +34,14 @@ explain_option = click.option(
 )
 
 
-class Numbers(click.ParamType):
-    """Whole numbers above zero, joined by commas."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """A tuple of numbers without repeats, in the order given."""
-        if isinstance(value, tuple):
-            return value
-        words = [word.strip() for word in str(value).split(",")]
-        for word in words:
-            if not (word.isascii() and word.isdigit() and 0 < int(word[:_DIGITS]) <= _LARGEST):
-                self.fail(f"{word!r} is no whole number above zero, as in 1,256", param, ctx)
-        return tuple(dict.fromkeys(int(word) for word in words))
+def numbers(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    """Whole numbers above zero, joined by commas: each once, in the order given."""
+    words = [word.strip() for word in value.split(",")]
+    for word in words:
+        if not (word.isascii() and word.isdigit() and 0 < int(word[:_DIGITS]) <= _LARGEST):
+            message = f"{word[:40]!r} is no whole number above zero; write some as in 1,256"
+            raise click.BadParameter(message, ctx, param)
+    return tuple(dict.fromkeys(int(word) for word in words))
 
 
 _LARGEST = 100_000_000

@@ -63,8 +63,6 @@ def plans_on(
         catalog.find("gpu", name)
     own = load_deployment(file, sets).gpu
     return {
-        name: plan_of(
-            file, sets if name == own else [*sets, f"gpu={name}", "price=null"], catalog
-        )
+        name: plan_of(file, sets if name == own else [*sets, f"gpu={name}", "price=null"], catalog)
         for name in names
     }

@@ -1,0 +1,89 @@
+"""`planner intensity` against the tables of the two articles the project was created from."""
+
+from __future__ import annotations
+
+import pytest
+
+import planner
+from planner.plan.intensity import intensity
+from planner.spec.catalog import Catalog
+from planner.spec.question import blocks_of
+
+CATALOG = Catalog.standard()
+MODEL = CATALOG.find("model", "qwen2.5-7b-instruct")
+BLOCKS = blocks_of(MODEL, CATALOG)
+RTX_4090 = CATALOG.find("gpu", "rtx-4090")
+
+
+def table(convention: str = "textbook"):
+    tokens, contexts = (1, 256), (128, 512, 2048)
+    return intensity(MODEL, BLOCKS, RTX_4090, tokens, contexts, convention)
+
+
+def test_the_ridge_of_the_4090_is_its_rate_over_its_bandwidth():
+    """The article rounds 165.2 TFLOP/s over 1.008 TB/s up to 165."""
+    assert f"{table().ridge_flops_per_byte:.1f}" == "163.9"
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "printed", "regime"),
+    [
+        ("q_proj", 1, "1.0", "memory"),
+        ("k_proj", 1, "1.0", "memory"),
+        ("gate_proj", 1, "1.0", "memory"),
+        ("down_proj", 1, "1.0", "memory"),
+        ("q_proj", 256, "224.0", "compute"),
+        ("o_proj", 256, "224.0", "compute"),
+        ("k_proj", 256, "162.9", "memory"),
+        ("v_proj", 256, "162.9", "memory"),
+        ("gate_proj", 256, "236.0", "compute"),
+        ("up_proj", 256, "236.0", "compute"),
+        ("down_proj", 256, "236.0", "compute"),
+    ],
+)
+def test_gemm_rows_of_the_article_to_the_digit(name, tokens, printed, regime):
+    row = next(r for r in table().gemms if (r.name, r.tokens) == (name, tokens))
+    assert (f"{row.flops_per_byte:.1f}", row.bound) == (printed, regime)
+
+
+@pytest.mark.parametrize(
+    ("context", "decode", "prefill"),
+    [(128, "7.0", "896.0"), (512, "7.0", "3584.0"), (2048, "7.0", "14336.0")],
+)
+def test_attention_rows_of_the_article_to_the_digit(context, decode, prefill):
+    row = next(r for r in table().attention if r.context == context)
+    printed = (f"{row.decode_flops_per_byte:.1f}", f"{row.prefill_flops_per_byte:.1f}")
+    assert printed == (decode, prefill)
+    assert (row.decode_bound, row.prefill_bound) == ("memory", "compute")
+
+
+def test_exact_attention_counts_queries_outputs_and_causal_work():
+    """Decode at 512: 4·28·128·512 FLOPs over 2 B·(2·512·4·128 + 2·28·128) = 7·512/519; prefill does
+    512·513/2 pairs over 2 B·(2·512·4·128 + 2·512·28·128) = 28·513/64.
+    """
+    row = next(r for r in table("exact").attention if r.context == 512)
+    assert row.decode_flops_per_byte == pytest.approx(7 * 512 / 519)
+    assert row.prefill_flops_per_byte == pytest.approx(28 * 513 / 64)
+    assert row.limit_flops_per_byte == 7
+
+
+@pytest.mark.parametrize(("name", "depth", "features"), [("q_proj", 3584, 3584), ("k_proj", 3584, 512)])
+def test_the_crossing_batch_solves_the_seed_formula(name, depth, features):
+    """At M* the intensity 2MKN / ((MK + KN + MN)·b) is the ridge."""
+    found = table()
+    row = next(r for r in found.gemms if r.name == name)
+    rows = row.crossing_tokens
+    elements = rows * depth + depth * features + rows * features
+    assert 2 * rows * depth * features / (elements * 2) == pytest.approx(found.ridge_flops_per_byte)
+    assert rows > found.ridge_flops_per_byte, "activations nudge M* above P·b/2B"
+
+
+def test_roofline_example_of_the_article():
+    """L40S: 2 TFLOP over 8 GB at 362 TFLOP/s and 864 GB/s: 9.26 ms, memory-bound, ridge 419."""
+    found = planner.roofline(
+        flops=2e12, hbm_bytes=8e9, peak_flops_per_s=362e12, bandwidth_bytes_per_s=864e9
+    )
+    assert f"{found.time_s * 1e3:.2f} ms" == "9.26 ms"
+    assert found.bound == "memory"
+    assert f"{found.ridge_flops_per_byte:.0f}" == "419"
+    assert found.flops_per_byte == 250
