@@ -54,6 +54,8 @@ def _type(hint: Any) -> str:
         return " or ".join([*kinds, "null"] if type(None) in inner else kinds)
     if origin is tuple:
         return f"list of {_type(inner[0])}"
+    if origin is typing.Literal:
+        return "string"
     if origin is not None and issubclass(origin, Mapping):
         return f"mapping of {_type(inner[1])}"
     if dataclasses.is_dataclass(hint):

@@ -126,7 +126,7 @@ def _gemm(
         crossing = ridge * width * depth * features / slope if slope > 0 else None
     bound = "compute" if value >= ridge else "memory"
     return GemmRow(
-        cost.node.id, block.label, tokens, depth, features, value, ridge, bound, cost.crossing_tokens
+        cost.node.id, block.label, tokens, depth, features, value, ridge, bound, crossing
     )
 
 
