@@ -70,6 +70,5 @@ def test_depth_costs_nothing(benchmark):
     """32 and 80 equal layers take the same time within a fifth."""
     times = {layers: best_of(deep(layers)) for layers in LAYERS}
     benchmark.extra_info["ratio_80_to_32"] = times[80] / times[32]
-    print(f"\n80 layers / 32 layers: {times[80] / times[32]:.3f}")
     assert 1 / NOISE < times[80] / times[32] < NOISE
     benchmark(assemble, deep(80))

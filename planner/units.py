@@ -46,12 +46,10 @@ class Dimension:
         dimension, an amount that cannot be, or something that is no quantity at all.
         """
         if not isinstance(text, str):
-            number = isinstance(text, int | float) and not isinstance(text, bool)
-            said = (
-                f"a {self.name} needs its unit, as"
-                if number
-                else f"not a {self.name}; write one as"
-            )
+            bare = isinstance(text, int | float) and not isinstance(text, bool)
+            said = f"a {self.name} needs its unit, as"
+            if not bare:
+                said = f"not a {self.name}; write one as"
             # ValueError, since that is what pydantic shows beside the field.
             raise ValueError(f"{said} in '{self.example}'")  # noqa: TRY004
         match = _QUANTITY.fullmatch(text.strip())

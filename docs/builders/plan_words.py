@@ -230,7 +230,7 @@ WORDS: dict[str, dict[str, str]] = {
         "memory": "Memory of one GPU",
         "totals": "The whole step on one rank",
         "nodes": "Every node, each as if it ran alone",
-        "kernels": "The chosen kernels in order of execution",
+        "kernels": "The chosen kernels, by where their first nodes stand in the model",
         "captured_sizes": "Batch sizes the engine captures",
         "workload": "The static batch, where the deployment has one",
         "cost": "Money, where a price is given",

@@ -64,7 +64,7 @@ def _choice(
 
 
 def fixed_costs(engine: Engine, launch_s: float | None = None) -> FixedCosts:
-    """The documented fixed costs of an engine on a device; ``launch_s`` is the user's own host's."""
+    """The documented fixed costs of an engine; ``launch_s`` is what the user's own host takes."""
     host = engine.spec.host
     launch, launch_source = _time(host.launch, engine)
     replay, replay_source = _time(host.replay, engine)

@@ -100,7 +100,9 @@ class Problem:
     def across(self) -> dict[tuple[int, int], tuple[PricedGroup, ...]]:
         """Groups across each seam."""
         return {
-            pair: tuple(self._price(group, tuple(self.costs[kind] for kind in pair)) for group in gs)
+            pair: tuple(
+                self._price(group, tuple(self.costs[kind] for kind in pair)) for group in gs
+            )
             for pair, gs in self.structure.across.items()
         }
 
@@ -112,7 +114,7 @@ class Problem:
 
     @cached_property
     def covered(self) -> frozenset[tuple[int, str]]:
-        """(kind, node) of nodes that a rule of the engine fuses here: leaving them is a choice last."""
+        """(kind, node) of nodes that a rule of the engine fuses here."""
         if self.structure.rule_set != "engine":
             return frozenset()
         found = set()
@@ -212,9 +214,7 @@ class Problem:
     @cached_property
     def _splitting(self) -> frozenset[tuple[int, str]]:
         rules = [
-            rule
-            for rule in self.engine.spec.capture.splits
-            if holds(rule.when, self.engine.facts)
+            rule for rule in self.engine.spec.capture.splits if holds(rule.when, self.engine.facts)
         ]
         return frozenset(
             (offset, node.id)

@@ -32,9 +32,7 @@ def timeline(issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0
     for kernels, times in issues:
         effect = _effect(kernels)
         slower = max(effect.alone, effect.host)
-        device = max(
-            device + times * effect.alone, host + effect.behind + (times - 1) * slower
-        )
+        device = max(device + times * effect.alone, host + effect.behind + (times - 1) * slower)
         host += times * effect.host
         busy += times * effect.alone
         work += times * sum(kernel.work_s for kernel in kernels)

@@ -69,7 +69,9 @@ def command(
     catalog = catalog_of(catalogs)
     spec = catalog.find("model", model)
     blocks = blocks_of(spec, catalog)
-    found = intensity(spec, blocks, catalog.find("gpu", gpu), tokens, contexts, convention)
+    found = intensity(
+        spec, blocks, catalog.find("gpu", gpu), tokens, contexts, convention=convention
+    )
     if as_json:
         write(to_json("intensity", plain(found)))
     else:

@@ -157,7 +157,7 @@ def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
     """Hold a load against a budget, and find how far it could grow."""
     need = sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups)
     per_token = kv_bytes_per_token(graph)
-    available = max(0.0, space.kv_available_bytes)
+    available = max(0.0, space.kv_available_bytes) if space.spare_bytes >= 0 else 0.0
     if not per_token or not load.groups:
         return Fit(space, float(need), per_token, 0, None, None)
     context = max(g.kv_tokens for g in load.groups)

@@ -123,7 +123,7 @@ def _rules(engine: Engine, rule_set: RuleSet) -> list[tuple[FusionRule, Flags]]:
 
 
 def _turning(when: Conditions, engine: Engine) -> Flags | None:
-    """Tunable flags that would make the conditions hold; None where flags are not all that fails."""
+    """Tunable flags that would make the conditions hold; None where more than flags fails."""
     changes: dict[str, Scalar] = {}
     for name, wanted in when.items():
         if holds({name: wanted}, engine.facts):
@@ -205,4 +205,3 @@ def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -
                 f"above its limit of {show_bytes(limit.max_bytes)}"
             )
     return None
-

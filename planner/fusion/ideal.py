@@ -15,7 +15,7 @@ from planner.ops.types import OpClass
 from planner.spec.types import FusionRule
 
 MAX_NODES = 5
-"""Beyond the largest group that pays in a decoder layer the count of groups grows, the gain doesn't."""
+"""Larger groups gain nothing in a decoder layer, and their number grows fast."""
 
 _ROWWISE = {OpClass.POINTWISE, OpClass.ROW_REDUCTION, OpClass.CACHE, OpClass.VIEW}
 

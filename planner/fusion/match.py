@@ -31,13 +31,15 @@ def matches(rule: FusionRule, window: Window) -> list[Match]:
     places = _by_classes(rule, window) if rule.classes else _by_pattern(rule, window)
     for match in places:
         touches = any(offset == 0 for offset, _ in match.nodes)
-        if touches and len(match.nodes) > 1 and match.nodes not in found:
-            if window.is_convex(match.nodes):
-                found[match.nodes] = match
+        new = len(match.nodes) > 1 and match.nodes not in found
+        if touches and new and window.is_convex(match.nodes):
+            found[match.nodes] = match
     return list(found.values())
 
 
-def qualifies(op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: NodeNames) -> bool:
+def qualifies(
+    op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: NodeNames
+) -> bool:
     """Whether a node is one of those that a slot or a kernel name means."""
     ops = (op,) if isinstance(op, str) else op
     if node.op_name not in ops:

@@ -161,7 +161,9 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
         "device": question.gpu.title,
         "backend": f"{question.backend.title} {solved.engine.version}",
         "workload": describe_load(deployment, solved.step),
-        "calibration": question.calibration.name if question.calibration else "none (bare roofline)",
+        "calibration": question.calibration.name
+        if question.calibration
+        else "none (bare roofline)",
         "cost_model": "roofline plus documented fixed costs",
     }
 
@@ -202,7 +204,9 @@ def _notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[
     sequences = solved.step.sequences
     limit = flags.get("max_num_seqs")
     if sequences and limit and sequences > limit:
-        notes.append(f"{sequences} sequences exceed max_num_seqs {limit}: the engine queues the rest")
+        notes.append(
+            f"{sequences} sequences exceed max_num_seqs {limit}: the engine queues the rest"
+        )
     budget = flags.get("max_num_batched_tokens")
     if solved.step.tokens and budget and solved.step.tokens > budget:
         notes.append(

@@ -116,8 +116,12 @@ def _groups(a: Plan, b: Plan) -> tuple[GroupChange, ...]:
     blocks = dict.fromkeys(block for block, _ in (*before, *after))
     found = []
     for block in blocks:
-        gone = tuple(nodes for name, nodes in before if name == block and (name, nodes) not in after)
-        come = tuple(nodes for name, nodes in after if name == block and (name, nodes) not in before)
+        gone = tuple(
+            nodes for name, nodes in before if name == block and (name, nodes) not in after
+        )
+        come = tuple(
+            nodes for name, nodes in after if name == block and (name, nodes) not in before
+        )
         if gone or come:
             found.append(GroupChange(block, gone, come))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What a plan is the answer to: eight parts, each a hash, so that a diff can say which one moved."""
+"""What a plan answers, as eight parts, each a hash, so that a diff can say which one moved."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Arithmetic intensity of a model's operators over tokens and context: the seed's table, and exact."""
+"""Arithmetic intensity of a model's operators: exact, and as the lesson's table counts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.dtypes import bytes_per_element
 from planner.cost.annotate import annotate
 from planner.cost.types import Device, NodeCost, device
+from planner.dtypes import bytes_per_element
 from planner.graph.build import model_graph
 from planner.graph.types import Block
 from planner.ops.attention import AttentionScores, Heads
@@ -70,6 +70,7 @@ def intensity(
     gpu: GpuSpec,
     tokens: tuple[int, ...],
     contexts: tuple[int, ...],
+    *,
     convention: Convention = "exact",
 ) -> Intensity:
     """Intensity of every GEMM at each count of tokens, of attention at each context.
@@ -82,7 +83,10 @@ def intensity(
     graph = model_graph(model, blocks, Formats(wide, wide, wide, wide))
     target = device(gpu)
     gemms = [
-        row for block in graph.kinds for count in tokens for row in _gemms(block, count, target, convention)
+        row
+        for block in graph.kinds
+        for count in tokens
+        for row in _gemms(block, count, target, convention)
     ]
     attention = [
         row
@@ -109,24 +113,32 @@ def _gemms(block: Block, tokens: int, target: Device, convention: Convention) ->
         op = cost.node.op
         if isinstance(op, Linear):
             depth = static(block.tensors[cost.node.inputs[0]].shape[-1])
-            rows.append(_gemm(block, cost, tokens, depth, op.features, convention))
+            row = GemmRow(
+                cost.node.id,
+                block.label,
+                tokens,
+                depth,
+                op.features,
+                float(cost.flops_per_byte),
+                cost.ridge_flops_per_byte,
+                cost.bound,
+                cost.crossing_tokens,
+            )
+            rows.append(row if convention == "exact" else _textbook(row, cost))
     return rows
 
 
-def _gemm(
-    block: Block, cost: NodeCost, tokens: int, depth: int, features: int, convention: Convention
-) -> GemmRow:
-    value, crossing = float(cost.flops_per_byte), cost.crossing_tokens
-    ridge = cost.ridge_flops_per_byte
-    if convention == "textbook":
-        width = cost.node.parameters[0].bytes / cost.node.parameters[0].elements
-        elements = tokens * depth + depth * features + tokens * features
-        value = 2 * tokens * depth * features / (elements * width)
-        slope = 2 * depth * features - ridge * width * (depth + features)
-        crossing = ridge * width * depth * features / slope if slope > 0 else None
-    bound = "compute" if value >= ridge else "memory"
-    return GemmRow(
-        cost.node.id, block.label, tokens, depth, features, value, ridge, bound, crossing
+def _textbook(row: GemmRow, cost: NodeCost) -> GemmRow:
+    """The row as 2MKN / ((MK + KN + MN)·b): no bias, one width for weights and activations."""
+    M, K, N, ridge = row.tokens, row.depth, row.features, row.ridge_flops_per_byte
+    width = cost.node.parameters[0].bytes / cost.node.parameters[0].elements
+    value = 2 * M * K * N / ((M * K + K * N + M * N) * width)
+    slope = 2 * K * N - ridge * width * (K + N)
+    return replace(
+        row,
+        flops_per_byte=value,
+        bound="compute" if value >= ridge else "memory",
+        crossing_tokens=ridge * width * K * N / slope if slope > 0 else None,
     )
 
 
@@ -169,4 +181,3 @@ def _attention_value(
     width = heads.heads * heads.head_dim * bytes_per_element(formats.activations)
     moved = cache + 2 * group.new_tokens * width
     return float(pair_flops * heads.useful_pairs(load) / moved)
-

@@ -8,12 +8,12 @@ from typing import Any
 
 from planner.cost.memory import Fit, budget, fit, live_bytes
 from planner.errors import SpecError
+from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
 from planner.plan.solve import Prepared, prepare
 from planner.plan.types import MemoryPlan
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
-from planner.ops.types import Load, SequenceGroup
 
 _WIDER = (2, 4, 8, 16)
 _UTILIZATION = 0.95

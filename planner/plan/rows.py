@@ -15,7 +15,9 @@ from planner.plan.solve import SolvedStep
 from planner.plan.types import KernelRow, NodeRow, Totals
 
 
-def node_rows(graph: ModelGraph, costs: tuple[BlockCosts, ...], device: Device) -> tuple[NodeRow, ...]:
+def node_rows(
+    graph: ModelGraph, costs: tuple[BlockCosts, ...], device: Device
+) -> tuple[NodeRow, ...]:
     """Every node of every kind of block; composites get a summary row before their parts."""
     rows: list[NodeRow] = []
     for block_costs, times in zip(costs, graph.times, strict=True):
@@ -58,7 +60,7 @@ def _node_row(cost: NodeCost, block: str, times: int, device: Device) -> NodeRow
 
 
 def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> NodeRow:
-    """The ledger of a composite run as one kernel: useful FLOPs, and bytes that cross its border."""
+    """A composite run as one kernel: useful FLOPs, and bytes that cross its border."""
     block = costs.block
     nodes = frozenset((0, part.id) for part in block.composites[name])
     parts = [costs.nodes[part.id] for part in block.composites[name]]
@@ -137,9 +139,7 @@ def _kernel_row(
     sides = (costs, after)
     names = [key for key in group.border.nodes if sides[key[0]] is not None]
     unfused = sum(
-        side.nodes[name].hbm_bytes
-        for offset, name in names
-        if (side := sides[offset]) is not None
+        side.nodes[name].hbm_bytes for offset, name in names if (side := sides[offset]) is not None
     )
     fused = len(group.nodes) > 1
     unfused_bytes = float(unfused) if fused else float(work.hbm_bytes)

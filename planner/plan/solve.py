@@ -48,7 +48,9 @@ def prepare(question: Question) -> Prepared:
     ranks = deployment.parallel.tensor
     origin = deployment.origin.at("parallel", "tensor")
     if ranks > 1 and question.gpu.link is None:
-        message = f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
+        message = (
+            f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
+        )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     try:
         graph = _remembered(

@@ -45,7 +45,9 @@ def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[Ste
     Whole prompts share a step while they fit; a longer prompt is cut into chunks, each attending
     to the ones before it.
     """
-    limit = int(prepared.engine("prefill").whole_flags.get("max_num_batched_tokens", _DEFAULT_TOKENS))
+    limit = int(
+        prepared.engine("prefill").whole_flags.get("max_num_batched_tokens", _DEFAULT_TOKENS)
+    )
     if tokens <= limit:
         together = max(1, min(batch, limit // tokens))
         full, rest = divmod(batch, together)

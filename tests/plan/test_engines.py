@@ -139,9 +139,7 @@ def test_the_ideal_rule_set_is_never_slower_than_the_engine():
 
 def test_a_slow_host_makes_eager_decode_the_sum_of_its_launches():
     """50 us a launch: the device waits for the host at every kernel but the last few."""
-    found = plan(
-        backend="{name: vllm, flags: {enforce_eager: true}}", host="{launch: 50 us}"
-    )
+    found = plan(backend="{name: vllm, flags: {enforce_eager: true}}", host="{launch: 50 us}")
     launches = found.step.modes["eager"].launches
     assert found.step.time_s == pytest.approx(launches * 50e-6, rel=0.02)
 

@@ -17,7 +17,7 @@ RTX_4090 = CATALOG.find("gpu", "rtx-4090")
 
 def table(convention: str = "textbook"):
     tokens, contexts = (1, 256), (128, 512, 2048)
-    return intensity(MODEL, BLOCKS, RTX_4090, tokens, contexts, convention)
+    return intensity(MODEL, BLOCKS, RTX_4090, tokens, contexts, convention=convention)
 
 
 def test_the_ridge_of_the_4090_is_its_rate_over_its_bandwidth():
@@ -67,7 +67,9 @@ def test_exact_attention_counts_queries_outputs_and_causal_work():
     assert row.limit_flops_per_byte == 7
 
 
-@pytest.mark.parametrize(("name", "depth", "features"), [("q_proj", 3584, 3584), ("k_proj", 3584, 512)])
+@pytest.mark.parametrize(
+    ("name", "depth", "features"), [("q_proj", 3584, 3584), ("k_proj", 3584, 512)]
+)
 def test_the_crossing_batch_solves_the_seed_formula(name, depth, features):
     """At M* the intensity 2MKN / ((MK + KN + MN)·b) is the ridge."""
     found = table()

@@ -161,9 +161,7 @@ def test_data_replicas_share_the_batch():
     two = plan(step="{decode: {batch: 32, context: 4096}}", parallel="{data: 2}", price="1 USD/h")
     assert two.step.time_s == PLAN.step.time_s
     assert two.cost.gpus == 2
-    assert two.cost.per_million_tokens == pytest.approx(
-        2 / 3600 * two.step.time_s / 32 * 1e6
-    )
+    assert two.cost.per_million_tokens == pytest.approx(2 / 3600 * two.step.time_s / 32 * 1e6)
 
 
 def test_tensor_parallel_halves_the_weights_of_a_rank():

@@ -66,7 +66,9 @@ def models(draw):
     for position in range(count):
         op = draw(st.sampled_from(["relu", "add"]))
         inputs = [draw(st.sampled_from(tensors)) for _ in range(2 if op == "add" else 1)]
-        lines.append(f"      n{position}: {{op: {op}, in: [{', '.join(inputs)}], out: t{position}}}")
+        lines.append(
+            f"      n{position}: {{op: {op}, in: [{', '.join(inputs)}], out: t{position}}}"
+        )
         tensors.append(f"t{position}")
     times = draw(st.integers(1, 3))
     return "\n".join(
@@ -96,14 +98,10 @@ def unrolled(graph, times):
     for index in range(times):
         names = {t: f"{index}.{t}" for t in block.tensors}
         names["x"] = f"{index - 1}.{block.outputs[0]}" if index else "input"
-        for node in block.nodes:
-            nodes.append(
-                (
-                    index,
-                    tuple(dict.fromkeys(names[t] for t in node.inputs)),
-                    names[node.outputs[0]],
-                )
-            )
+        nodes += [
+            (index, tuple(dict.fromkeys(names[t] for t in node.inputs)), names[node.outputs[0]])
+            for node in block.nodes
+        ]
     return nodes, f"{times - 1}.{block.outputs[0]}"
 
 
@@ -137,9 +135,7 @@ def allowed(group, nodes):
 def cheapest(nodes, result, size, fixed_s):
     """Shortest chain of downsets, over every allowed group that is ready."""
     producers = {written: i for i, (_, _, written) in enumerate(nodes)}
-    before = [
-        frozenset(producers[t] for t in reads if t in producers) for _, reads, _ in nodes
-    ]
+    before = [frozenset(producers[t] for t in reads if t in producers) for _, reads, _ in nodes]
     groups = [
         frozenset(chosen)
         for size_ in range(1, 4)
@@ -152,11 +148,7 @@ def cheapest(nodes, result, size, fixed_s):
     def rest(done):
         if len(done) == len(nodes):
             return 0.0
-        ready = (
-            g
-            for g in groups
-            if not g & done and all(before[i] <= done | g for i in g)
-        )
+        ready = (g for g in groups if not g & done and all(before[i] <= done | g for i in g))
         return min((cost[g] + rest(done | g) for g in ready), default=math.inf)
 
     return rest(frozenset())

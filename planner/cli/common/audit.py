@@ -55,15 +55,17 @@ def audit(catalog: Catalog) -> Audit:
     broken = tuple(chain.from_iterable(faults_of(catalog, folder) for folder in FOLDERS.values()))
     if broken:  # the rest reads files by the names in others, and would only repeat these
         return Audit(counts, None, broken)
-    errors = dict(_parameter_errors(catalog))
+    faults: list[str] = []
+    errors = dict(_parameter_errors(catalog, faults))
     worst = max(errors.items(), key=lambda item: item[1], default=None)
-    faults = [
+    faults += [
         f"{name}: parameters are {100 * error:.3f} % from the published total"
         for name, error in errors.items()
         if error > LARGEST_ERROR
     ]
     faults += _unsourced(catalog)
-    faults += _idle_blocks(catalog)
+    if not faults:  # a model that does not build uses blocks that nobody can tell
+        faults += _idle_blocks(catalog)
     return Audit(counts, worst, tuple(faults))
 
 
@@ -72,11 +74,16 @@ def _formats(model: ModelSpec) -> Formats:
     return Formats(wide, wide, wide, wide)
 
 
-def _parameter_errors(catalog: Catalog) -> Iterator[tuple[str, float]]:
+def _parameter_errors(catalog: Catalog, faults: list[str]) -> Iterator[tuple[str, float]]:
+    """How far each model's graph is from its published size; what does not build is a fault."""
     for model in catalog.entries("model"):
         assert isinstance(model, ModelSpec)
-        if model.published:
+        try:
             graph = model_graph(model, blocks_of(model, catalog), _formats(model))
+        except SpecError as error:
+            faults += map(str, error.faults)
+            continue
+        if model.published:
             published = model.published.parameters
             yield model.name, abs(parameters(graph) - published) / published
 

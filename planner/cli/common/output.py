@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WIDTH = 100
-"""Columns of a report; a narrower terminal gets less."""
+NARROWEST, WIDEST = 80, 100
+"""Columns of a report: as the terminal has, within these."""
 
 
 def show(view: RenderableType) -> None:
     """Print a report."""
     from rich.console import Console
 
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns)
+    columns = shutil.get_terminal_size((WIDEST, 0)).columns
     console = Console(
         file=io.StringIO(),
         force_terminal=sys.stdout.isatty(),
-        width=width,
+        width=min(WIDEST, max(NARROWEST, columns)),
         markup=False,
         emoji=False,
         highlight=False,

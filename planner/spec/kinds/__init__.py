@@ -1,0 +1,1 @@
+"""One file per kind of spec. ``planner.spec.types`` gathers them."""

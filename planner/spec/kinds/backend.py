@@ -1,0 +1,215 @@
+"""Inference engines."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Scalar, Spec
+from planner.spec.quantity import Bytes, Seconds
+
+
+class Choice(Spec):
+    """A value that holds under conditions; of a list of choices the first that holds is taken."""
+
+    when: Conditions = Field(default_factory=dict)
+    value: Scalar
+    source: str | None = None
+    note: str | None = None
+
+
+class TimeChoice(Spec):
+    """A documented duration that holds under conditions."""
+
+    when: Conditions = Field(default_factory=dict)
+    value: Seconds
+    source: str | None = None
+    note: str | None = None
+
+
+class BytesChoice(Spec):
+    """A documented amount of memory that holds under conditions."""
+
+    when: Conditions = Field(default_factory=dict)
+    value: Bytes
+    source: str | None = None
+    note: str | None = None
+
+
+class FlagSpec(Spec):
+    """A flag of the engine that changes a plan."""
+
+    type: Literal["bool", "int", "float", "str"]
+    about: str
+    default: tuple[Choice, ...] = Field(min_length=1)
+    choices: tuple[Scalar, ...] = Field(
+        (), description="Values it may take; the `flags` rule set tries them where `tunable`"
+    )
+    tunable: bool = Field(False, description="Whether the `flags` rule set may turn it")
+    spelling: str | None = Field(None, description="How the engine's command line writes it")
+
+
+class SlotSpec(Spec):
+    """One node of a fusion pattern, tied to an earlier slot."""
+
+    slot: Name
+    op: str | tuple[str, ...]
+    id: str | tuple[str, ...] | None = Field(
+        None, description="Names of nodes that qualify; `*` matches any run of characters"
+    )
+    reads: str | None = Field(None, description="An earlier slot whose output this one reads")
+    feeds: str | None = Field(None, description="An earlier slot that reads this one's output")
+    beside: str | None = Field(None, description="An earlier slot with which it shares an input")
+    optional: bool = False
+
+
+class Limit(Spec):
+    """How large a fused tensor may be, under conditions; beyond it the engine runs unfused."""
+
+    when: Conditions = Field(default_factory=dict)
+    slot: Name = Field(description="The slot whose output is measured")
+    max_bytes: Bytes
+    source: str | None = None
+
+
+class FusionRule(Spec):
+    """A fused kernel the engine has, and when it runs."""
+
+    name: Name
+    engine_name: str = Field(description="The engine's class or op for it")
+    profile_patterns: tuple[str, ...] = Field(
+        (), description="Regular expressions that find it in a trace"
+    )
+    pattern: tuple[SlotSpec, ...] = Field((), description="Nodes that become one kernel")
+    classes: tuple[str, ...] = Field(
+        (),
+        description="Instead of a pattern: any connected group of operators of these classes",
+    )
+    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    excludes: tuple[str, ...] = Field(
+        (),
+        description="Operators that join no group by classes; `*` matches any run of characters",
+    )
+    extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
+    query_tile: int | None = Field(
+        None, description="Rows of Q a tile covers (attention): KV is re-read once per tile row"
+    )
+    when: Conditions = Field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+    source: str
+    about: str | None = None
+
+
+class KernelName(Spec):
+    """The engine's name for an operator that runs on its own."""
+
+    op: str | tuple[str, ...]
+    id: str | tuple[str, ...] | None = None
+    when: Conditions = Field(default_factory=dict)
+    engine_name: str
+    profile_patterns: tuple[str, ...] = ()
+    launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
+
+
+class CaptureMode(Spec):
+    """Which CUDA Graph mode runs under which conditions."""
+
+    when: Conditions = Field(default_factory=dict)
+    mode: Literal["none", "piecewise", "full"]
+    source: str | None = None
+    note: str | None = None
+
+
+class SizeRange(Spec):
+    """Capture sizes first, first+step, … up to last (at most `cap`), both ends in."""
+
+    first: Expression = Field(description="Over flags, and `cap`")
+    last: Expression = Field(description="Over flags, and `cap`")
+    step: int = Field(ge=1)
+
+
+class CaptureSizes(Spec):
+    """The engine's own rule for the batch sizes it captures."""
+
+    when: Conditions = Field(default_factory=dict)
+    cap: Expression = Field(description="Largest size, over flags: `min(max_num_seqs * 2, 512)`")
+    sizes: tuple[int, ...] = ()
+    ranges: tuple[SizeRange, ...] = ()
+    powers_of_two_from: int | None = Field(
+        None, ge=1, description="Every power of two from here up to `cap`"
+    )
+    extra: tuple[Expression, ...] = Field(
+        (), description="Further sizes over flags, and `cap`; those above `cap` are left out"
+    )
+    full_cap: Expression | None = Field(
+        None, description="Largest size with a full graph, where it differs"
+    )
+    source: str | None = None
+
+
+class CaptureSpec(Spec):
+    """How the engine captures CUDA Graphs."""
+
+    modes: tuple[CaptureMode, ...] = Field(min_length=1)
+    available: tuple[CaptureMode, ...] = Field(
+        (), description="Modes the engine can run at all, beside those its flags select"
+    )
+    splits: tuple[KernelName, ...] = Field((), description="Operators that split a piecewise graph")
+    outside: tuple[str, ...] = Field((), description="Names of nodes that no graph holds")
+    sizes: tuple[CaptureSizes, ...] = Field(
+        (), description="The first whose conditions hold; without any, each size met is captured"
+    )
+    pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
+
+
+class HostSpec(Spec):
+    """Fixed costs of getting kernels to run."""
+
+    launch: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per kernel launch")
+    replay: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per graph replay")
+    kernel: tuple[TimeChoice, ...] = Field(
+        min_length=1, description="Device time a launched kernel takes beyond its work"
+    )
+    graph_node: tuple[TimeChoice, ...] = Field(
+        min_length=1, description="Device time a graph node takes beyond its work"
+    )
+
+
+class ReserveSpec(Spec):
+    """Memory that is neither weights nor KV cache."""
+
+    budget: Literal["whole", "static", "free"] = Field(
+        "whole",
+        description="What shares `utilization` of visible memory: `whole`, everything the engine"
+        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV"
+        " cache, which gets that share of what weights, activations and runtime leave",
+    )
+    utilization: tuple[Choice, ...] = Field(
+        min_length=1, description="Share of visible (or free) memory the engine may take"
+    )
+    runtime: tuple[BytesChoice, ...] = Field(min_length=1, description="Context, NCCL, workspaces")
+    graphs: tuple[BytesChoice, ...] = Field(min_length=1, description="Captured CUDA Graphs")
+    graphs_inside: tuple[Choice, ...] = Field(
+        min_length=1, description="Whether graph memory counts against the budget"
+    )
+    profile_tokens: tuple[Choice, ...] = Field(
+        min_length=1, description="Tokens of the dummy step that sizes activations, over flags"
+    )
+    profile_sequences: tuple[Choice, ...] = Field(
+        min_length=1, description="Sequences of its sampler run, over flags"
+    )
+    kv_block: int = Field(16, ge=1, description="Tokens per KV block")
+
+
+class BackendSpec(CatalogSpec):
+    """An inference engine: flags, fused kernels, graph capture, fixed costs, memory."""
+
+    kind: Literal["backend"] = "backend"
+    versions: tuple[str, ...] = Field(min_length=1, description="Versions described, oldest first")
+    flags: dict[str, FlagSpec] = Field(default_factory=dict)
+    fusions: tuple[FusionRule, ...] = ()
+    kernels: tuple[KernelName, ...] = ()
+    capture: CaptureSpec
+    host: HostSpec
+    memory: ReserveSpec

@@ -1,0 +1,123 @@
+"""Deployments: the question a plan answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from planner.dtypes import DType
+from planner.spec.kinds.base import Scalar, Spec
+from planner.spec.quantity import PricePerHour, Seconds
+
+
+class Parallel(Spec):
+    """How many GPUs, and how they share the work. GPUs used = tensor × pipeline × data."""
+
+    tensor: int = Field(1, ge=1, le=1024)
+    pipeline: int = Field(1, ge=1, le=1024)
+    expert: int = Field(1, ge=1, le=1024)
+    data: int = Field(1, ge=1, le=1024)
+
+
+class Precision(Spec):
+    """Formats of weights, of what matrix units read, and of the KV cache."""
+
+    weights: DType | None = Field(None, description="By default the checkpoint's")
+    activations: DType | None = Field(None, description="Operands of the GEMMs; by default 16 bit")
+    kv_cache: DType | None = Field(None, description="By default as the activations' 16 bit")
+
+
+class Backend(Spec):
+    """The engine, its version and flags."""
+
+    name: str = Field(description="A backend of the catalogue, or a path")
+    version: str | None = Field(None, description="By default the newest described")
+    flags: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class Memory(Spec):
+    """How much of the device the engine may take."""
+
+    utilization: float | None = Field(None, gt=0, le=1, description="By default the engine's own")
+
+
+class Decode(Spec):
+    """One new token for each of `batch` sequences."""
+
+    batch: int = Field(gt=0, le=1_000_000)
+    context: int = Field(
+        gt=0, le=100_000_000, description="KV length the new token attends to, itself included"
+    )
+
+
+class Prefill(Spec):
+    """`tokens` prompt tokens for each of `batch` sequences."""
+
+    batch: int = Field(1, gt=0, le=1_000_000)
+    tokens: int = Field(gt=0, le=100_000_000)
+
+
+class SequenceGroup(Spec):
+    """Like sequences in one step."""
+
+    count: int = Field(gt=0, le=1_000_000)
+    new_tokens: int = Field(gt=0, le=100_000_000)
+    kv_tokens: int = Field(
+        gt=0, le=100_000_000, description="KV length attended to, the new tokens included"
+    )
+
+
+class Step(Spec):
+    """One step of the engine: exactly one of these."""
+
+    decode: Decode | None = None
+    prefill: Prefill | None = None
+    mixed: tuple[SequenceGroup, ...] | None = Field(None, min_length=1)
+    shapes: dict[str, Annotated[int, Field(gt=0)]] | None = Field(
+        None, description="Dims of a graph that is no LLM, as in `{batch: 32}`"
+    )
+
+
+class Workload(Spec):
+    """A static batch: `batch` requests of `input` tokens that generate `output` each."""
+
+    batch: int | None = Field(None, gt=0, le=1_000_000)
+    concurrency: int | None = Field(None, gt=0, le=1_000_000)
+    input: int = Field(gt=0, le=100_000_000)
+    output: int = Field(gt=0, le=100_000_000)
+
+
+class Host(Spec):
+    """The machine around the GPU."""
+
+    launch: Seconds | None = Field(
+        None, description="Host time per kernel launch; a slow CPU makes eager decode slow"
+    )
+    cpu: str | None = None
+
+
+class DeploymentSpec(Spec):
+    """A deployment: the question a plan answers."""
+
+    kind: Literal["deployment"] = "deployment"
+    name: str = Field("deployment", max_length=200)
+    model: str = Field(description="Catalogue name, or path of a model spec")
+    gpu: str = Field(description="Catalogue name, or path of a gpu spec")
+    parallel: Parallel = Field(default_factory=Parallel)
+    precision: Precision = Field(default_factory=Precision)
+    backend: Backend = Field(default_factory=lambda: Backend(name="vllm"))
+    memory: Memory = Field(default_factory=Memory)
+    step: Step | None = None
+    workload: Workload | None = None
+    host: Host = Field(default_factory=Host)
+    calibration: str | None = Field(
+        None, description="Catalogue name or path; none = bare roofline"
+    )
+    price: PricePerHour | None = Field(None, description="Per GPU, as in '0.69 USD/h'")
+    nodes: int | None = None
+    network: dict[str, Any] | None = None
+    speculation: dict[str, Any] | None = None
+    prefix_cache: Any = None
+    pools: Any = None
+    adapters: Any = None
