@@ -5,6 +5,7 @@ output between ``<!-- output: COMMAND -->`` and ``<!-- end -->``. With ``--check
 written, and the exit code is 1 when something is out of date.
 """
 
+# ruff: noqa: INP001 - a script beside the pages it refreshes
 from __future__ import annotations
 
 import re
@@ -20,7 +21,9 @@ from builders import commands, outputs, plan_json, specs  # noqa: E402 - found t
 PAGES = ("README.md", "docs/model.md", "docs/specs.md", "docs/cli.md", "docs/json.md")
 """Pages with generated parts."""
 
-_PART = re.compile(r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL)
+_PART = re.compile(
+    r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL
+)
 _PARTS: dict[str, Callable[[], str]] = {
     "operators": specs.operators,
     "attributes": specs.operator_attributes,
@@ -40,7 +43,7 @@ def refreshed(text: str) -> str:
 def _made(found: re.Match[str]) -> str:
     kind, what = found["kind"], found["what"]
     body = outputs.fenced(what, ROOT) if kind == "output" else _part(what)
-    return f"<!-- {kind}: {what} -->\n{body}\n<!-- end -->"
+    return f"<!-- {kind}: {what} -->\n\n{body}\n\n<!-- end -->"
 
 
 def _part(what: str) -> str:

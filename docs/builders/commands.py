@@ -18,7 +18,10 @@ def all_commands() -> dict[str, click.Command]:
 
 
 def _walk(
-    group: click.Group, context: click.Context, words: tuple[str, ...], found: dict[str, click.Command]
+    group: click.Group,
+    context: click.Context,
+    words: tuple[str, ...],
+    found: dict[str, click.Command],
 ) -> None:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -41,7 +44,9 @@ def reference() -> str:
 
 def _help(command: click.Command, words: tuple[str, ...]) -> str:
     context = click.Context(
-        command, info_name=" ".join(("planner", *words)), max_content_width=_WIDTH,
+        command,
+        info_name=" ".join(("planner", *words)),
+        max_content_width=_WIDTH,
         terminal_width=_WIDTH,
     )
     # the group's settings reach its commands through the parent that calls them

@@ -12,7 +12,6 @@ from typing import Any
 from builders.markup import code, table
 from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
-
 from planner.plan import advice, diff, intensity, types
 
 _MODULES = (types, advice, diff, intensity)
@@ -33,16 +32,13 @@ def classes() -> dict[str, type]:
 def fields(name: str) -> str:
     """The fields of one class: type, unit, meaning.
 
-    Raises KeyError for a field that neither its docstring nor ``plan_words`` describes, and
-    ValueError for words about a field that has a docstring or is gone.
+    Raises ValueError for a field that neither its docstring nor ``plan_words`` describes.
     """
     kind = classes()[name]
     hints = typing.get_type_hints(kind)
-    said = field_texts(kind)
-    for field, words in WORDS.get(name, {}).items():
-        if field in said or field not in hints:
-            raise ValueError(f"plan_words describes {name}.{field}, which needs no words there")
-        said[field] = words
+    said = {**WORDS.get(name, {}), **field_texts(kind)}
+    if missing := [field for field in hints if field not in said]:
+        raise ValueError(f"nothing says what {name}.{missing[0]} means; write it below the field")
     rows = [(code(f), _type(hints[f]), _unit(name, f), said[f]) for f in hints]
     return table(("field", "type", "unit", "meaning"), rows)
 
@@ -58,7 +54,7 @@ def _type(hint: Any) -> str:
         return "string"
     if origin is not None and issubclass(origin, Mapping):
         return f"mapping of {_type(inner[1])}"
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return f"[{hint.__name__}](#{hint.__name__.lower()})"
     return {int: "integer", float: "number", str: "string", bool: "boolean"}.get(hint, "any")
 

@@ -1,7 +1,6 @@
 """What fields of a plan mean where ``planner/plan/types.py`` does not say it, and their units.
 
-A field's own docstring wins: describing it here as well is an error, and so is describing a field
-that is gone.
+A field's own docstring wins; a test asks that nothing is described twice.
 """
 
 from __future__ import annotations

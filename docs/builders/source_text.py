@@ -25,9 +25,10 @@ def _own_texts(kind: Any) -> dict[str, str]:
         return {}
     found = {}
     for before, after in zip(body.body, body.body[1:], strict=False):
-        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                found[before.target.id] = sentence(str(after.value.value))
+        if not (isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[before.target.id] = sentence(str(after.value.value))
     return found
 
 

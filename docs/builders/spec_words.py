@@ -1,6 +1,6 @@
 """What fields of specs and attributes of operators mean where the code's own text does not say it.
 
-A description in the code wins: describing it here as well is an error.
+A description in the code wins; a test asks that nothing is described twice.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FIELDS = {
     "source": "Where it was read",
     "value": "What is taken where the conditions hold",
     "when": "[Conditions](#conditions) that must hold; none always hold",
-    "Backend.flags": "Flags of the engine by its catalogue file's names; the rest have their defaults",
+    "Backend.flags": "Flags by the names of the engine's catalogue file; the rest have defaults",
     "BackendSpec.capture": "How the engine captures CUDA Graphs",
     "BackendSpec.flags": "Flags that change a plan, by name",
     "BackendSpec.fusions": "Fused kernels; an earlier rule names a group first",
     "BackendSpec.host": "Fixed costs",
-    "BackendSpec.kernels": "What the engine calls operators that run alone; the first that fits counts",
+    "BackendSpec.kernels": "What the engine calls operators that run alone; the first that fits",
     "BackendSpec.memory": "Memory beside weights and KV cache",
     "BlockCycle.blocks": "The blocks of one turn",
     "BlockCycle.repeat": "Turns",
@@ -28,9 +28,24 @@ FIELDS = {
     "BlockSpec.title": "A name for readers",
     "BlockUse.times": "How often in a row",
     "CalibrationSpec.backend": "Catalogue name",
-    "CalibrationSpec.date": "The day of the fit",
     "CalibrationSpec.gpu": "Catalogue name",
-    "CalibrationSpec.version": "Version of the engine that was fitted",
+    "KernelErrors.mean": "Mean absolute error",
+    "KernelErrors.median": "Median absolute error",
+    "KernelErrors.rows": "Rows held back",
+    "KernelResiduals.rows": "Rows drawn",
+    "KernelRows.fitted": "Rows drawn for the fit",
+    "KernelRows.held": "Rows held back",
+    "KernelRows.read": "Rows of the table",
+    "KernelCalibration.constants": "Constants by name",
+    "RejectedTable.kernel": "Family and variant",
+    "RejectedTable.reason": "Why",
+    "RejectedTable.rows": "Rows read",
+    "RejectedTable.source": "The table",
+    "ResidualBand.above": "Shortest prediction of the band",
+    "ResidualBand.rows": "Rows in the band",
+    "q10": "10 % quantile",
+    "q50": "Median",
+    "q90": "90 % quantile",
     "CaptureSizes.ranges": "Runs of sizes",
     "CaptureSizes.sizes": "Single sizes",
     "CaptureSpec.modes": "The mode the flags select: the first that holds",

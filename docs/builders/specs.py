@@ -8,7 +8,6 @@ from typing import Any
 from builders.markup import code, table
 from builders.source_text import field_texts, sentence
 from builders.spec_words import ATTRIBUTES, FIELDS
-
 from planner.dtypes import DTYPES, bytes_per_element
 from planner.errors import SpecError
 from planner.graph.attributes import Attribute, attributes
@@ -24,7 +23,7 @@ _SHOWN_AS = {"integer": "whole number", "number": "number", "boolean": "true or 
 def fields(name: str) -> str:
     """The fields of one spec class: name, type, default, meaning.
 
-    Raises KeyError for a field that neither the class nor ``spec_words`` describes.
+    Raises ValueError for a field that neither the class nor ``spec_words`` describes.
     """
     kind: type[types.Spec] = getattr(types, name)
     schema = kind.model_json_schema(by_alias=True)
@@ -43,17 +42,19 @@ def fields(name: str) -> str:
 
 def _meaning(name: str, field: str, body: dict[str, Any]) -> str:
     """The class's own description, else the words kept for it here."""
-    own = body.get("description", "")
-    if "with its unit" in own:  # said of the quantity, not of the field
-        own = ""
-    words = FIELDS.get(f"{name}.{field}")
-    if own and words:
-        raise ValueError(f"{name}.{field} is described in its class; take it out of spec_words")
-    if own or words:
-        return own or words or ""
+    if text := own_text(body) or FIELDS.get(f"{name}.{field}"):
+        return text
     if "$ref" in body and "Figure_" not in body["$ref"]:
         return sentence(getattr(types, body["$ref"].rpartition("/")[2]).__doc__ or "")
-    return FIELDS[field]
+    if field in FIELDS:
+        return FIELDS[field]
+    raise ValueError(f"nothing says what {name}.{field} means; give it a description in its class")
+
+
+def own_text(body: dict[str, Any]) -> str:
+    """What the class says of a field. What a quantity says of itself does not count."""
+    text = str(body.get("description", ""))
+    return "" if "with its unit" in text else text
 
 
 def _default(body: dict[str, Any]) -> str:
@@ -118,13 +119,15 @@ def _referred(name: str, defs: dict[str, Any]) -> str:
     if "Figure_" in name:
         bare = _type(defs[name]["anyOf"][0], defs)
         return f"figure: {bare}"
-    return f"[{name}](#{name.lower()})"
+    kinds = {spec.__name__: kind for kind, spec in types.KINDS.items()}
+    return f"[{name}](#{kinds.get(name, name.lower())})"
 
 
 def operators() -> str:
     """Every operator: what it reads, its class and what it is."""
     rows = [
-        (code(name), _arity(kind), code(kind.op_class.value), kind.about) for name, kind in OPERATORS
+        (code(name), _arity(kind), code(kind.op_class.value), kind.about)
+        for name, kind in OPERATORS
     ]
     return table(("op", "reads", "class", "what it is"), rows)
 
@@ -147,7 +150,9 @@ def operator_attributes() -> str:
 def _described(kind: type[Operator]) -> list[tuple[Attribute, str]]:
     texts = field_texts(kind)
     found = attributes(kind).values()
-    return [(attribute, texts.get(attribute.name) or ATTRIBUTES[attribute.name]) for attribute in found]
+    return [
+        (attribute, texts.get(attribute.name) or ATTRIBUTES[attribute.name]) for attribute in found
+    ]
 
 
 def _attribute_default(attribute: Attribute) -> str:

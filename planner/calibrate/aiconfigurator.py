@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from planner.calibrate.types import Pick
 from planner.errors import UsageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 PACKAGE = "aiconfigurator-core"
 INSTALL = "pip install 'inference-planner[calibrate]'"
@@ -90,9 +89,7 @@ def tables(data: Path, family: str, name: str, pick: Pick) -> Iterator[Table]:
                 continue
             for path in sorted(base.glob(f"*/{name}.parquet"), key=_age):
                 source = path.relative_to(data).as_posix()
-                yield Table(
-                    machine.gpu, engine, path.parent.name, path, source, machine.device
-                )
+                yield Table(machine.gpu, engine, path.parent.name, path, source, machine.device)
 
 
 def newest(data: Path, family: str, name: str, pick: Pick) -> Iterator[Table]:
@@ -121,8 +118,6 @@ def read(table: Table, columns: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     Texts come as object arrays. Adds ``foreign``: whether a row's device is another GPU.
     Raises UsageError when pyarrow is missing or a column is not there.
     """
-    import numpy as np
-
     wanted = [*columns, "latency"]
     file = _open(table.path)
     names = set(file.schema_arrow.names)
@@ -138,8 +133,6 @@ def read(table: Table, columns: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _foreign(devices: npt.NDArray[Any], expected: str) -> npt.NDArray[np.bool_]:
-    import numpy as np
-
     strange = [name for name in set(devices.tolist()) if expected not in str(name)]
     return np.isin(devices, strange)
 

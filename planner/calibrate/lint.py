@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from planner.calibrate.types import Floats, Indices, Mask
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 REASONS: Mapping[str, str] = {
     "duplicate": "the same shape measured again; the median counts",
@@ -49,8 +49,6 @@ class Merged:
 
 def merge(keys: Sequence[npt.NDArray[Any]], time_s: Floats) -> Merged:
     """The distinct shapes, each with the median of its times; ``keys`` are parallel arrays."""
-    import numpy as np
-
     codes = _codes(keys)
     order = np.lexsort((time_s, codes))
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -63,8 +61,6 @@ def merge(keys: Sequence[npt.NDArray[Any]], time_s: Floats) -> Merged:
 
 def _codes(keys: Sequence[npt.NDArray[Any]]) -> Indices:
     """One whole number per distinct combination of the keys."""
-    import numpy as np
-
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         distinct, inverse = np.unique(key, return_inverse=True)
@@ -75,8 +71,6 @@ def _codes(keys: Sequence[npt.NDArray[Any]]) -> Indices:
 
 def non_positive(time_s: Floats) -> Mask:
     """Times that cannot be logarithms of anything."""
-    import numpy as np
-
     return ~(np.isfinite(time_s) & (time_s > 0))
 
 
@@ -96,8 +90,6 @@ class Runs:
 
 def runs(keys: Sequence[npt.NDArray[Any]], size: npt.NDArray[Any]) -> Runs:
     """Rows sorted into runs that share all keys, by growing size."""
-    import numpy as np
-
     codes = _codes(keys)
     order = np.lexsort((size, codes))
     return Runs(order, codes[order][1:] == codes[order][:-1])
@@ -105,8 +97,6 @@ def runs(keys: Sequence[npt.NDArray[Any]], size: npt.NDArray[Any]) -> Runs:
 
 def neighbours(time_s: Floats, along: Runs) -> dict[str, Mask]:
     """Spikes, dips and falls: rows out of line with those next to them in a run."""
-    import numpy as np
-
     time = time_s[along.order]
     inner = along.same[1:] & along.same[:-1]
     before, here, after = time[:-2], time[1:-1], time[2:]
@@ -122,8 +112,6 @@ def neighbours(time_s: Floats, along: Runs) -> dict[str, Mask]:
 
 def kept(lint: Mapping[str, Mask], count: int, also: Iterable[str] = ()) -> Mask:
     """Rows that no excluding flag rules out; ``also`` names further flags that exclude here."""
-    import numpy as np
-
     result = np.ones(count, bool)
     for name in (EXCLUDING | set(also)) & set(lint):
         result &= ~lint[name]

@@ -6,18 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from planner.cost.kernels.types import Constants, KernelModel
 from planner.cost.types import Device
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats: TypeAlias = npt.NDArray[np.float64]
-    Mask: TypeAlias = npt.NDArray[np.bool_]
-    Indices: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,7 @@ class Pick:
 
     def wants(self, gpu: str, engine: str) -> bool:
         """Whether a cell was asked for."""
-        return (not self.gpus or gpu in self.gpus) and (
-            not self.engines or engine in self.engines
-        )
+        return (not self.gpus or gpu in self.gpus) and (not self.engines or engine in self.engines)
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,8 @@ class Starter(Protocol):
     def __call__(self, rows: Rows, device: Device) -> Iterable[Constants]: ...
 
 
-def _no_starts(_rows: Rows, _device: Device) -> Iterable[Constants]:
+def _no_starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 - a Starter
+
     return ()
 
 

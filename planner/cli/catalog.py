@@ -6,30 +6,25 @@ from pathlib import Path
 
 import click
 
-from planner.cli.common.options import catalog_option, json_option
+from planner.cli.common.options import catalog_option, example, json_option
 
 
-@click.group(short_help="GPUs, models, engines, operators: list, show, check.")
+@click.group(
+    short_help="GPUs, models, engines, operators: list, show, check.",
+    epilog=example("planner catalog list gpus"),
+)
 def command() -> None:
-    r"""Look into the catalogue: GPUs, models, engines and the operators blocks are made of.
-
-    \b
-    Example:
-      planner catalog list gpus
-    """
+    """Look into the catalogue: GPUs, models, engines and the operators blocks are made of."""
 
 
-@command.command("list", short_help="List one kind, or all kinds.")
+@command.command(
+    "list", short_help="List one kind, or all kinds.", epilog=example("planner catalog list gpus")
+)
 @click.argument("kind", required=False)
 @catalog_option
 @json_option
 def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    r"""List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds.
-
-    \b
-    Example:
-      planner catalog list gpus
-    """
+    """List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds."""
     from planner.cli.common import catalogue
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
@@ -45,18 +40,16 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
         show(catalog_view(folder, rows) if kind else kinds_view(rows))
 
 
-@command.command(short_help="Show one entry with its sources.")
+@command.command(
+    short_help="Show one entry with its sources.",
+    epilog=example("planner catalog show gpus rtx-4090"),
+)
 @click.argument("kind")
 @click.argument("name")
 @catalog_option
 @json_option
 def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    r"""Show the entry NAME of a KIND, with the source of every figure.
-
-    \b
-    Example:
-      planner catalog show gpus rtx-4090
-    """
+    """Show the entry NAME of a KIND, with the source of every figure."""
     from planner.cli.common import catalogue, output
     from planner.cli.common.planning import catalog_of
     from planner.report.catalog import entry_view
@@ -70,18 +63,17 @@ def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> Non
         output.show(entry_view(entry.title, entry.about, entry.figures, entry.text))
 
 
-@command.command(short_help="Check that files load, cite and add up.")
+@command.command(
+    short_help="Check that files load, cite and add up.",
+    epilog=example("planner catalog check --catalog ./my-catalog"),
+)
 @catalog_option
 @json_option
 @click.pass_context
 def check(ctx: click.Context, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    r"""Check every file: it loads, its figures have sources, models have the published size.
+    """Check every file: it loads, its figures have sources, models have the published size.
 
     Exits with 1 when something is wrong.
-
-    \b
-    Example:
-      planner catalog check --catalog ./my-catalog
     """
     from planner.cli.common.audit import audit
     from planner.cli.common.output import show, write

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.common.options import catalog_option, db_option, json_option, set_option
+from planner.cli.common.options import catalog_option, db_option, example, json_option, set_option
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
     from planner.plan.diff import GpuColumn, PlanDiff
 
 
-@click.command(short_help="Compare two plans, or one deployment on several GPUs.")
+@click.command(
+    short_help="Compare two plans, or one deployment on several GPUs.",
+    epilog=example(
+        "planner diff 3f2a 91c0",
+        "planner diff before.yaml after.yaml",
+        "planner diff specs/qwen2.5-7b-rtx4090.yaml --gpu rtx-4090,l40s,h100-sxm,h200-sxm",
+    ),
+)
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to plan the deployment A on.")
@@ -32,16 +39,10 @@ def command(
     db: str | None,
     as_json: bool,
 ) -> None:
-    r"""Compare plans A and B, each a file or the beginning of a stored plan's id.
+    """Compare plans A and B, each a file or the beginning of a stored plan's id.
 
     With --gpu, plan the one deployment A on several GPUs side by side. A price in the file counts
     for its own GPU alone. --set changes every file that is planned.
-
-    \b
-    Example:
-      planner diff 3f2a 91c0
-      planner diff before.yaml after.yaml
-      planner diff specs/qwen2.5-7b-rtx4090.yaml --gpu rtx-4090,l40s,h100-sxm,h200-sxm
     """
     from planner.cli.common.planning import catalog_of, named_plan, plans_on
     from planner.plan.diff import diff, side_by_side

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.common.options import catalog_option, json_option, numbers
+from planner.cli.common.options import catalog_option, example, json_option, numbers
 
 if TYPE_CHECKING:
     from planner.plan.intensity import Convention
 
 
-@click.command(short_help="FLOP/byte of a model's operators against a GPU's ridge.")
+@click.command(
+    short_help="FLOP/byte of a model's operators against a GPU's ridge.",
+    epilog=example(
+        "planner intensity qwen2.5-7b-instruct --gpu rtx-4090 --tokens 1,256 --convention textbook"
+    ),
+)
 @click.argument("model")
 @click.option("--gpu", metavar="NAME", required=True, help="Whose ridge to hold them against.")
 @click.option(
@@ -52,12 +57,7 @@ def command(
     catalogs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    r"""Print the arithmetic intensity of MODEL's GEMMs and attention, a name or a file.
-
-    \b
-    Example:
-      planner intensity qwen2.5-7b-instruct --gpu rtx-4090 --tokens 1,256 --convention textbook
-    """
+    """Print the arithmetic intensity of MODEL's GEMMs and attention, a name or a file."""
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
     from planner.plan.intensity import intensity

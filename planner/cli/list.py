@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.common.options import db_option, json_option
+from planner.cli.common.options import db_option, example, json_option
 
 
-@click.command(short_help="List stored plans.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000))
+@click.command(
+    short_help="List stored plans.", epilog=example("planner list --gpu rtx-4090 --limit 5")
+)
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="The most plans to list.",
+)
 @click.option("--model", metavar="NAME", help="Only plans of this model.")
 @click.option("--gpu", metavar="NAME", help="Only plans on this GPU.")
 @click.option("--backend", metavar="NAME", help="Only plans with this engine.")
@@ -25,12 +33,7 @@ def command(
     db: str | None,
     as_json: bool,
 ) -> None:
-    r"""List stored plans, the newest first.
-
-    \b
-    Example:
-      planner list --gpu rtx-4090 --limit 5
-    """
+    """List stored plans, the newest first."""
     from planner.cli.common.output import show, write
     from planner.report.document import to_json
     from planner.report.tables import plans_view

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from planner import __version__, cli
+from planner.cli.common.options import example
 from planner.errors import PlannerError
 from planner.registry import nearest
 
@@ -51,17 +52,17 @@ class LazyGroup(click.Group):
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(cls=LazyGroup, context_settings=_SETTINGS)
+@click.group(
+    cls=LazyGroup,
+    context_settings=_SETTINGS,
+    epilog=example("planner plan specs/qwen2.5-7b-rtx4090.yaml"),
+)
 @click.version_option(__version__, prog_name="planner", message="%(prog)s %(version)s")
 def root() -> None:
-    r"""Plan an LLM deployment before renting the hardware.
+    """Plan an LLM deployment before renting the hardware.
 
     A YAML file says what is to run; a plan says how fast each operator runs and why, which kernels
     fuse, what CUDA Graphs save, whether it fits, and what to change.
-
-    \b
-    Example:
-      planner plan specs/qwen2.5-7b-rtx4090.yaml
 
     Exit codes: 0 fine, 1 the answer is no (it does not fit), 2 the question is wrong.
     """

@@ -9,13 +9,17 @@ import click
 from planner.cli.common.options import (
     catalog_option,
     db_option,
+    example,
     explain_option,
     json_option,
     set_option,
 )
 
 
-@click.command(short_help="Plan a deployment: speed, kernels, memory, advice.")
+@click.command(
+    short_help="Plan a deployment: speed, kernels, memory, advice.",
+    epilog=example("planner plan specs/qwen2.5-7b-rtx4090.yaml --set step.decode.batch=32"),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @set_option
 @catalog_option
@@ -37,13 +41,9 @@ def command(
     explain: bool,
     advice: bool,
 ) -> None:
-    r"""Plan the deployment in FILE, print the plan and keep it.
+    """Plan the deployment in FILE, print the plan and keep it.
 
     Exits with 1 when it does not fit; the plan is kept all the same.
-
-    \b
-    Example:
-      planner plan specs/qwen2.5-7b-rtx4090.yaml --set step.decode.batch=32
     """
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of, keep

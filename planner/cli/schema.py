@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common.options import example
 
-@click.command(short_help="Print the JSON Schema of a kind of spec.")
+
+@click.command(
+    short_help="Print the JSON Schema of a kind of spec.",
+    epilog=example("planner schema deployment > deployment.schema.json"),
+)
 @click.argument("kind")
 def command(kind: str) -> None:
-    r"""Print the JSON Schema of a KIND of spec.
+    """Print the JSON Schema of a KIND of spec.
 
     KIND is deployment, model, block, gpu, backend, calibration or prices. With it, editors check
     and complete a file.
-
-    \b
-    Example:
-      planner schema deployment > deployment.schema.json
     """
     import json
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.common.options import db_option, explain_option, json_option
+from planner.cli.common.options import db_option, example, explain_option, json_option
 
 
-@click.command(short_help="Print a stored plan.")
+@click.command(short_help="Print a stored plan.", epilog=example("planner show 3f2a"))
 @click.argument("plan_id", metavar="ID")
 @db_option
 @json_option
 @explain_option
 def command(plan_id: str, db: str | None, as_json: bool, explain: bool) -> None:
-    r"""Print the stored plan whose id begins with ID, as it was when it was planned.
-
-    \b
-    Example:
-      planner show 3f2a
-    """
+    """Print the stored plan whose id begins with ID, as it was when it was planned."""
     from planner.cli.common import archive
     from planner.cli.common.output import show, write
     from planner.report.document import plan_document, to_json

@@ -43,6 +43,28 @@ Watts = Annotated[float, *_quantity(units.WATTS)]
 PricePerHour = Annotated[float, *_quantity(units.PRICE_PER_HOUR)]
 Count = Annotated[int, Field(gt=0)]
 
+
+def _constant(value: object) -> object:
+    """A ratio as it stands; a text as seconds or, where its unit is one, as a bandwidth."""
+    if not isinstance(value, str):
+        return value
+    unit = value.lstrip("+-0123456789.eE_ ")
+    dimension = units.BYTES_PER_S if unit in units.BYTES_PER_S.factors else units.SECONDS
+    return dimension.parse(value)
+
+
+ConstantValue = Annotated[
+    float,
+    BeforeValidator(_constant),
+    WithJsonSchema(
+        {
+            "type": ["string", "number"],
+            "description": "A ratio, or a time or bandwidth with its unit, as in '2.31 us'",
+            "examples": ["2.31 us", 0.87],
+        }
+    ),
+]
+
 T = TypeVar("T")
 
 

@@ -32,7 +32,13 @@ from planner.spec.kinds.base import (
 )
 from planner.spec.kinds.calibration import (
     CalibrationSpec,
+    KernelCalibration,
+    KernelErrors,
+    KernelResiduals,
+    KernelRows,
     PricesSpec,
+    RejectedTable,
+    ResidualBand,
 )
 from planner.spec.kinds.deployment import (
     Backend,
@@ -87,7 +93,11 @@ __all__ = [
     "GpuSpec",
     "Host",
     "HostSpec",
+    "KernelCalibration",
+    "KernelErrors",
     "KernelName",
+    "KernelResiduals",
+    "KernelRows",
     "Limit",
     "Memory",
     "ModelSpec",
@@ -98,7 +108,9 @@ __all__ = [
     "Prefill",
     "PricesSpec",
     "Published",
+    "RejectedTable",
     "ReserveSpec",
+    "ResidualBand",
     "Scalar",
     "SequenceGroup",
     "SequenceItem",

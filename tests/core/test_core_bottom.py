@@ -14,7 +14,9 @@ NUMBERS = st.integers(min_value=-(10**6), max_value=10**6)
 
 
 def test_a_fault_shows_place_message_hint_line_and_caret():
-    fault = Fault(Where("d.yaml", 2, 3), "contxt: unknown field", "did you mean 'context'?", "  contxt: 1")
+    fault = Fault(
+        Where("d.yaml", 2, 3), "contxt: unknown field", "did you mean 'context'?", "  contxt: 1"
+    )
     assert str(fault).splitlines() == [
         "d.yaml:2:3: contxt: unknown field (did you mean 'context'?)",
         "   2 |   contxt: 1",
@@ -57,7 +59,7 @@ def test_a_registry_keeps_order_and_finds_by_name():
 def test_a_registry_refuses_two_things_by_one_name():
     registry: Registry[str] = Registry("fruit")
     registry.register("pear")("a pear")
-    with pytest.raises(ValueError, match="^two of kind fruit are named 'pear'$"):
+    with pytest.raises(ValueError, match=r"^two of kind fruit are named 'pear'$"):
         registry.register("pear")("another")
 
 
@@ -123,7 +125,7 @@ def test_shipped_folders_are_found(name):
 
 
 def test_a_missing_folder_means_a_broken_installation():
-    with pytest.raises(PlannerError, match="^the installation lacks its folder 'nowhere'"):
+    with pytest.raises(PlannerError, match=r"^the installation lacks its folder 'nowhere'"):
         resources.folder("nowhere")
 
 

@@ -18,7 +18,16 @@ from planner.units import (
     WATTS,
 )
 
-LARGE = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+LARGE = {
+    "": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "E": 10**18,
+}
 BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5}
 SMALL = {"": 1, "m": 10**3, "u": 10**6, "µ": 10**6, "μ": 10**6, "n": 10**9}
 
@@ -70,7 +79,9 @@ def test_gb_and_gib_differ_by_seven_percent():
     assert BYTES.parse("24 GiB") == 25_769_803_776
 
 
-@pytest.mark.parametrize("text", ["3.35 TB/s", "3.35TB/s", "  3.35   TB/s ", "3_350 GB/s", "3.35e3 GB/s"])
+@pytest.mark.parametrize(
+    "text", ["3.35 TB/s", "3.35TB/s", "  3.35   TB/s ", "3_350 GB/s", "3.35e3 GB/s"]
+)
 def test_spelling_of_number_and_space_is_free(text):
     assert BYTES_PER_S.parse(text) == pytest.approx(3.35e12)
 
@@ -90,11 +101,13 @@ def test_a_bare_number_is_refused_since_it_needs_its_unit(dimension, bare):
 
 @pytest.mark.parametrize("value", [True, False, None, [], {}])
 def test_what_is_no_quantity_at_all_is_refused_with_an_example(value):
-    with pytest.raises(ValueError, match="^not a time; write one as in '4.5 us'$"):
+    with pytest.raises(ValueError, match=r"^not a time; write one as in '4.5 us'$"):
         SECONDS.parse(value)
 
 
-@pytest.mark.parametrize("text", ["", "GB", "fast", "1.2.3 GB", "1 2 GB", "--5 GB", "nan GB", "0x10 B"])
+@pytest.mark.parametrize(
+    "text", ["", "GB", "fast", "1.2.3 GB", "1 2 GB", "--5 GB", "nan GB", "0x10 B"]
+)
 def test_a_text_that_is_no_quantity_is_refused(text):
     with pytest.raises(ValueError):
         BYTES.parse(text)
@@ -103,7 +116,10 @@ def test_a_text_that_is_no_quantity_is_refused(text):
 def test_a_unit_of_another_dimension_is_named():
     with pytest.raises(ValueError) as refusal:
         BYTES.parse("3 TB/s")
-    assert str(refusal.value) == "'TB/s' is a unit of bandwidth, not of number of bytes (as in '24 GiB')"
+    assert (
+        str(refusal.value)
+        == "'TB/s' is a unit of bandwidth, not of number of bytes (as in '24 GiB')"
+    )
 
 
 def test_an_unknown_unit_is_named():
@@ -115,7 +131,9 @@ def test_an_unknown_unit_is_named():
 @pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda d: d.name)
 def test_a_negative_amount_is_refused(dimension):
     number, unit = dimension.example.split()
-    with pytest.raises(ValueError, match=f"^a {dimension.name} must (not be negative|be greater than 0)$"):
+    with pytest.raises(
+        ValueError, match=f"^a {dimension.name} must (not be negative|be greater than 0)$"
+    ):
         dimension.parse(f"-{number} {unit}")
 
 
@@ -123,14 +141,14 @@ def test_a_negative_amount_is_refused(dimension):
 def test_nought_is_a_cost_but_no_rate(dimension):
     text = f"0 {dimension.example.split()[1]}"
     if dimension in (BYTES_PER_S, FLOPS_PER_S, HERTZ):
-        with pytest.raises(ValueError, match="must be greater than 0$"):
+        with pytest.raises(ValueError, match=r"must be greater than 0$"):
             dimension.parse(text)
     else:
         assert dimension.parse(text) == 0
 
 
 def test_an_amount_beyond_floats_is_refused():
-    with pytest.raises(ValueError, match="^a bandwidth that large cannot be$"):
+    with pytest.raises(ValueError, match=r"^a bandwidth that large cannot be$"):
         BYTES_PER_S.parse("1e999 TB/s")
 
 

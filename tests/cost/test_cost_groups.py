@@ -90,7 +90,9 @@ def test_an_activation_and_its_projection_keep_the_wide_tensor_on_chip():
     window = Window(layer)
     parts = {(0, "up_proj"), (0, "act")}
     # 3 tokens × 192 × 2 B, neither written by up_proj nor read by act.
-    assert sum(alone(window, key) for key in parts) - work(window, parts).hbm_bytes == 2 * 3 * 192 * 2
+    assert (
+        sum(alone(window, key) for key in parts) - work(window, parts).hbm_bytes == 2 * 3 * 192 * 2
+    )
 
 
 def test_a_residual_that_stays_needed_outside_is_still_written():
@@ -105,7 +107,9 @@ def test_siblings_read_a_shared_input_once():
     layer = graph(TINY).kinds[1]
     window = Window(layer)
     parts = {(0, "q_proj"), (0, "k_proj"), (0, "v_proj")}
-    assert sum(alone(window, key) for key in parts) - work(window, parts).hbm_bytes == 2 * 3 * 64 * 2
+    assert (
+        sum(alone(window, key) for key in parts) - work(window, parts).hbm_bytes == 2 * 3 * 64 * 2
+    )
 
 
 def test_add_and_the_next_blocks_norm_save_one_read_across_the_seam():

@@ -63,7 +63,9 @@ def test_a_projection_is_two_mkn_flops_over_its_three_matrices(name):
     found = cost(name)
     assert found.work.matmul_flops == 2 * M * K * N
     assert found.hbm_bytes == linear_bytes(M, K, N, bias)
-    assert found.flops_per_byte == pytest.approx(2 * M * K * N / linear_bytes(M, K, N, bias), rel=1e-14)
+    assert found.flops_per_byte == pytest.approx(
+        2 * M * K * N / linear_bytes(M, K, N, bias), rel=1e-14
+    )
     # Sixteen rows over a weight of two bytes: a little under 16 FLOP/byte, far below the ridge.
     assert 13 < found.flops_per_byte < 16
     assert found.bound == "memory"
@@ -74,7 +76,9 @@ def test_a_projection_is_two_mkn_flops_over_its_three_matrices(name):
 def test_the_crossing_batch_is_where_the_exact_intensity_meets_the_ridge(name):
     K, N, bias = LINEAR[name]
     crossing = cost(name).crossing_tokens
-    assert 2 * crossing * K * N / linear_bytes(crossing, K, N, bias) == pytest.approx(RIDGE, rel=1e-12)
+    assert 2 * crossing * K * N / linear_bytes(crossing, K, N, bias) == pytest.approx(
+        RIDGE, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,9 @@ def test_a_projection_turns_compute_bound_just_past_its_crossing_batch():
     assert cost("gate_proj", Load((SequenceGroup(above, 1, 8),))).bound == "compute"
 
 
-@pytest.mark.parametrize("name", ["attention.scores", "rope", "kv_cache_write", "input_norm", "act_mul"])
+@pytest.mark.parametrize(
+    "name", ["attention.scores", "rope", "kv_cache_write", "input_norm", "act_mul"]
+)
 def test_what_owns_no_weights_of_a_gemm_has_no_crossing_batch(name):
     assert cost(name).crossing_tokens is None
 
@@ -147,7 +153,9 @@ def test_a_residual_add_reads_two_tensors_and_writes_one():
 def attention(load: Load, tiling: Tiling | None):
     layer = GRAPH.kinds[1]
     nodes = frozenset((0, node.id) for node in layer.composites["attention"])
-    return kernel_work(border(Window(layer), nodes), (annotate(layer, load, DEVICE),), DEVICE, tiling)
+    return kernel_work(
+        border(Window(layer), nodes), (annotate(layer, load, DEVICE),), DEVICE, tiling
+    )
 
 
 def flash(load: Load, l2_bytes: float):

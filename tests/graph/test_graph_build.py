@@ -80,7 +80,10 @@ def test_a_layer_that_engines_keep_in_sixteen_bits_reads_no_quantised_copy():
 
 def test_tensor_parallelism_puts_one_all_reduce_behind_each_row_parallel_layer():
     found = block(TINY, "layer", ranks=2)
-    assert [node.id for node in of_op(found, "all_reduce")] == ["o_proj.all_reduce", "down_proj.all_reduce"]
+    assert [node.id for node in of_op(found, "all_reduce")] == [
+        "o_proj.all_reduce",
+        "down_proj.all_reduce",
+    ]
     for node in of_op(found, "all_reduce"):
         [partial] = node.inputs
         assert partial == f"{node.outputs[0]}.partial"
@@ -146,7 +149,10 @@ def test_tied_weights_are_read_but_held_once():
     tied = changed(TINY, ("shard: vocab,", "shard: vocab, tied: true,"))
     assert parameters(graph(TINY)) - parameters(graph(tied)) == 64 * 96
     head = block(tied, "head")
-    assert head.by_id["lm_head"].op.work(head.site(head.by_id["lm_head"], STEP)).weight_bytes == 2 * 64 * 96
+    assert (
+        head.by_id["lm_head"].op.work(head.site(head.by_id["lm_head"], STEP)).weight_bytes
+        == 2 * 64 * 96
+    )
 
 
 def test_the_kv_cache_adds_up_by_kind_of_layer():
@@ -161,9 +167,9 @@ def test_the_kv_cache_adds_up_by_kind_of_layer():
 
 
 def test_repeats_of_two_kinds_run_three_and_fifty_eight_times():
-    text = changed(TINY, ("- {block: layer, times: 3}",
-        "- {block: layer, times: 3, label: dense}\n"
-        "  - {block: layer, times: 58, label: narrow, with: {wide: hidden / 2}}"))  # fmt: skip
+    dense = "- {block: layer, times: 3, label: dense}\n"
+    narrow = "  - {block: layer, times: 58, label: narrow, with: {wide: hidden / 2}}"
+    text = changed(TINY, ("- {block: layer, times: 3}", dense + narrow))
     found = graph(text)
     assert [(found.kinds[r.kind].label, r.times) for r in found.sequence] == [
         ("embed", 1), ("dense", 3), ("narrow", 58), ("head", 1),
@@ -175,10 +181,11 @@ def test_repeats_of_two_kinds_run_three_and_fifty_eight_times():
 
 
 def test_a_cycle_of_blocks_repeats_in_order():
-    text = changed(TINY, ("- {block: layer, times: 3}",
-        "- {repeat: 4, blocks: [{block: layer, times: 5, label: local, with: {window: 16}}, "
-        "{block: layer, label: global}]}\n"
-        "  - {block: layer, times: 2, label: local, with: {window: 16}}"))  # fmt: skip
+    local = "{block: layer, times: TIMES, label: local, with: {window: 16}}"
+    cycle = f"- {{repeat: 4, blocks: [{local}, {{block: layer, label: global}}]}}\n"
+    rest = f"  - {local}"
+    sequence = cycle.replace("TIMES", "5") + rest.replace("TIMES", "2")
+    text = changed(TINY, ("- {block: layer, times: 3}", sequence))
     found = graph(text)
     local, whole = 1, 2
     assert found.sequence[1:-1] == (*(Run(local, 5), Run(whole, 1)) * 4, Run(local, 2))
@@ -188,14 +195,22 @@ def test_a_cycle_of_blocks_repeats_in_order():
 
 
 def test_uses_of_one_kind_in_a_row_are_one_run():
-    text = changed(TINY, ("- {block: layer, times: 3}", "- {block: layer, times: 3}\n  - {block: layer}"))
+    text = changed(
+        TINY, ("- {block: layer, times: 3}", "- {block: layer, times: 3}\n  - {block: layer}")
+    )
     assert graph(text).sequence[1] == Run(1, 4)
 
 
 def test_two_kinds_never_share_a_label():
     text = changed(TINY, ("- {block: layer, times: 3}",
         "- {block: layer}\n  - {block: layer, with: {window: 16}}\n  - {block: layer, with: {window: 8}}"))  # fmt: skip
-    assert [kind.label for kind in graph(text).kinds] == ["embed", "layer", "layer-2", "layer-3", "head"]
+    assert [kind.label for kind in graph(text).kinds] == [
+        "embed",
+        "layer",
+        "layer-2",
+        "layer-3",
+        "head",
+    ]
 
 
 def test_an_option_that_is_a_word_can_be_given_by_a_use():

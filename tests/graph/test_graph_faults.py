@@ -229,25 +229,31 @@ def test_dims_defined_in_a_circle_are_all_named():
 
 def test_a_block_that_does_not_take_what_the_one_before_hands_over():
     text = changed(PIPE, ("sequence:\n  - {block: step}\nblocks:\n", CHAIN))
-    assert faults(text) == [
+    [found] = faults(text)
+    assert found == (
         f"{place(text, 'other}')}: block 'other' takes 'z' as [batch, 16], "
         "but the block before it hands over 'y' as [batch, 8]"
-    ]
+    )
 
 
 def test_a_block_that_cannot_follow_itself():
-    text = changed(PIPE, ("- {block: step}", "- {block: step, times: 2}"), ("outputs: [y]", "outputs: [y, b]"))
+    text = changed(
+        PIPE, ("- {block: step}", "- {block: step, times: 2}"), ("outputs: [y]", "outputs: [y, b]")
+    )
     assert faults(text) == [
         f"{place(text, 'step, times')}: block 'step' takes 1 tensors, but itself hands over 2"
     ]
 
 
 def test_a_model_whose_inputs_the_first_block_does_not_take():
-    text = changed(PIPE, ("inputs: {x: [batch, hidden]}\nsequence", "inputs: {x: [batch, 9]}\nsequence"))
-    assert faults(text) == [
+    text = changed(
+        PIPE, ("inputs: {x: [batch, hidden]}\nsequence", "inputs: {x: [batch, 9]}\nsequence")
+    )
+    [found] = faults(text)
+    assert found == (
         f"{place(text, 'step}')}: block 'step' takes 'x' as [batch, 8], "
         "but the block before it hands over 'x' as [batch, 9]"
-    ]
+    )
 
 
 def test_all_faults_of_a_block_are_told_at_once():
@@ -296,9 +302,9 @@ def test_a_name_that_the_planner_gave_to_a_part_is_refused():
 
 
 def test_a_tensor_named_like_a_quantised_copy_is_refused_and_not_taken_for_it():
-    text = changed(TINY, ("residual: {op: add, in: [x, projected], out: middle}",
-                          "residual: {op: add, in: [x, projected], out: middle}\n"
-                          "      twin: {op: relu, in: middle, out: middle.quant}"))  # fmt: skip
+    residual = "residual: {op: add, in: [x, projected], out: middle}"
+    twin = "\n      twin: {op: relu, in: middle, out: middle.quant}"
+    text = changed(TINY, (residual, residual + twin))
     assert not faults(text, BF16)
     [found] = faults(text, FP8)
     assert found.endswith("the name 'middle.quant' is given to two things; rename yours")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from planner.graph.types import Block, Node
 from planner.graph.window import Window
-from planner.ops.types import Tensor, as_dim
 from planner.ops.pointwise import Quantize
+from planner.ops.types import Tensor, as_dim
 
 TWO_IN_TWO_OUT = changed(
     PIPE,
@@ -32,7 +32,9 @@ def _block(draw, label: str) -> Block:
     for number in range(draw(st.integers(1, 6))):
         inputs = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
         names.append(f"{label}{number}")
-        nodes.append(Node(names[-1], "quantize", Quantize(), tuple(inputs), (names[-1],), (), "bf16"))
+        nodes.append(
+            Node(names[-1], "quantize", Quantize(), tuple(inputs), (names[-1],), (), "bf16")
+        )
     tensors = {name: Tensor(name, (as_dim(1),), "bf16") for name in names}
     graph = nx.MultiDiGraph()
     return Block(label, tuple(nodes), tensors, ("in",), (names[-1],), graph, BF16)
@@ -50,7 +52,11 @@ def unrolled(window: Window) -> nx.DiGraph:
             key = (offset, node.id)
             graph.add_node(key)
             for name in node.inputs:
-                source = before.get(window.block.outputs[0]) if offset and name == "in" else written.get(name)
+                source = (
+                    before.get(window.block.outputs[0])
+                    if offset and name == "in"
+                    else written.get(name)
+                )
                 if source:
                     graph.add_edge(source, key)
             written[node.id] = key

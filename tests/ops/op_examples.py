@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.ops import OPERATORS
-from planner.ops.types import Dim, Formats, Load, Operator, SequenceGroup, Shape, Site, Tensor, as_dim
+from planner.ops.types import (
+    Dim,
+    Formats,
+    Load,
+    Operator,
+    SequenceGroup,
+    Shape,
+    Site,
+    Tensor,
+    as_dim,
+)
 
 TOKENS = Dim(symbols=("tokens",))
 SEQUENCES = Dim(symbols=("sequences",))

@@ -37,7 +37,10 @@ def test_a_bias_adds_one_flop_an_output_and_stays_in_the_activations_format():
 
 
 def test_a_layer_that_engines_do_not_quantise_keeps_sixteen_bits():
-    assert work("linear", shape(TOKENS, 64), features=48, quantizable=False).weight_bytes == 64 * 48 * 2
+    assert (
+        work("linear", shape(TOKENS, 64), features=48, quantizable=False).weight_bytes
+        == 64 * 48 * 2
+    )
     assert make("linear", features=48, quantizable=False).matmul_format(FORMATS) == "bf16"
     assert make("linear", features=48).matmul_format(FORMATS) == "fp8"
 
@@ -48,7 +51,11 @@ def test_a_product_of_activations_has_no_weights():
 
 
 def test_attention_is_two_gemms_of_two_nq_d_flops_a_pair():
-    cases = sites("attention", Example((shape(TOKENS, 128), shape(64)), {"heads": 8, "kv_heads": 2, "head_dim": 16}), STEP)
+    cases = sites(
+        "attention",
+        Example((shape(TOKENS, 128), shape(64)), {"heads": 8, "kv_heads": 2, "head_dim": 16}),
+        STEP,
+    )
     scores, mask, softmax, values = [(op, site) for op, site in cases]
     # Each of 3 sequences: 6 prior keys, 5 new: 5 × 6 + 1 + 2 + 3 + 4 + 5 = 45 pairs.
     for op, site in (scores, values):
@@ -85,7 +92,9 @@ def test_a_kv_cache_write_reads_k_and_v_and_writes_the_cache():
 
 
 def test_an_embedding_reads_one_row_a_token_and_owns_the_whole_table():
-    [(op, site)] = sites("embedding", Example((shape(TOKENS),), {"rows": 100, "features": 64}), STEP)
+    [(op, site)] = sites(
+        "embedding", Example((shape(TOKENS),), {"rows": 100, "features": 64}), STEP
+    )
     assert op.work(site) == Work(weight_bytes=M * 64 * 2)
     assert site.parameters[0].elements == 6400
 
@@ -122,7 +131,9 @@ def test_flatten_joins_all_sides_but_the_first():
 
 def test_norms_are_four_and_seven_flops_an_element():
     assert work("rms_norm", shape(TOKENS, 64)) == Work(vector_flops=4 * M * 64, weight_bytes=64 * 2)
-    assert work("layer_norm", shape(TOKENS, 64)) == Work(vector_flops=7 * M * 64, weight_bytes=128 * 2)
+    assert work("layer_norm", shape(TOKENS, 64)) == Work(
+        vector_flops=7 * M * 64, weight_bytes=128 * 2
+    )
     assert work("rms_norm", shape(TOKENS, 64), size=16).weight_bytes == 16 * 2
 
 
@@ -143,20 +154,33 @@ def test_norms_are_four_and_seven_flops_an_element():
         ),
         (
             "8 heads do not share 3 KV heads evenly",
-            lambda: refusal("attention", shape(TOKENS, 128), shape(96), heads=8, kv_heads=3, head_dim=16),
+            lambda: refusal(
+                "attention", shape(TOKENS, 128), shape(96), heads=8, kv_heads=3, head_dim=16
+            ),
         ),
         (
             "the cache holds 32 elements a token, but 2 KV heads of 16 need 64",
-            lambda: refusal("attention", shape(TOKENS, 128), shape(32), heads=8, kv_heads=2, head_dim=16),
+            lambda: refusal(
+                "attention", shape(TOKENS, 128), shape(32), heads=8, kv_heads=2, head_dim=16
+            ),
         ),
         (
             "Q is [tokens, 96], but 8 heads of 16 need a last side of 128",
-            lambda: refusal("attention", shape(TOKENS, 96), shape(64), heads=8, kv_heads=2, head_dim=16),
+            lambda: refusal(
+                "attention", shape(TOKENS, 96), shape(64), heads=8, kv_heads=2, head_dim=16
+            ),
         ),
         (
             "a window needs causal attention: it looks back only",
             lambda: refusal(
-                "attention", shape(TOKENS, 16), shape(32), heads=1, kv_heads=1, head_dim=16, window=4, causal=False
+                "attention",
+                shape(TOKENS, 16),
+                shape(32),
+                heads=1,
+                kv_heads=1,
+                head_dim=16,
+                window=4,
+                causal=False,
             ),
         ),
         (

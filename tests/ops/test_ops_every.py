@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from op_examples import CASES, EXAMPLES, FORMATS, inputs_of, load, sites
 
 from planner.ops import OPERATORS
-from planner.ops.types import Operator, OpClass, Site, Tiling, Work
+from planner.ops.types import OpClass, Operator, Site, Tiling, Work
 
 TILING = Tiling(query_tile=4, l2_bytes=2_000)
 """So small an L2 that some of the drawn loads miss it and some don't."""
@@ -18,7 +18,13 @@ LOADS = st.tuples(st.integers(1, 50), st.integers(1, 40), st.integers(0, 300)).m
     lambda drawn: (drawn[0], drawn[1], drawn[1] + drawn[2])
 )
 
-each = pytest.mark.parametrize(("name", "example"), CASES, ids=lambda v: v if isinstance(v, str) else "")
+each = pytest.mark.parametrize(
+    ("name", "example"), CASES, ids=lambda v: v if isinstance(v, str) else ""
+)
+
+
+few = settings(max_examples=25)
+"""Enough for each of some thirty operators."""
 
 
 def ledger(op: Operator, site: Site) -> dict[str, object]:
@@ -53,6 +59,7 @@ def test_every_registered_operator_has_an_example():
 
 
 @each
+@few
 @given(loads=st.lists(LOADS, min_size=1, max_size=6), kind=st.sampled_from([np.int64, np.float64]))
 def test_arrays_of_loads_give_what_each_load_gives_alone(name, example, loads, kind):
     columns = [np.array(column, dtype=kind) for column in zip(*loads, strict=True)]
@@ -60,17 +67,23 @@ def test_arrays_of_loads_give_what_each_load_gives_alone(name, example, loads, k
     alone = [ledgers(name, example, load(*one)) for one in loads]
     for key, values in together.items():
         expected = [one[key] for one in alone]
-        assert np.broadcast_to(values, len(loads)).tolist() == pytest.approx(expected, rel=1e-12), key
+        assert np.broadcast_to(values, len(loads)).tolist() == pytest.approx(expected, rel=1e-12), (
+            key
+        )
 
 
 @each
+@few
 @given(one=LOADS)
 def test_no_amount_is_negative(name, example, one):
     assert all(value >= 0 for value in ledgers(name, example, load(*one)).values())
 
 
 @each
-@given(one=LOADS, more=st.integers(1, 60), what=st.sampled_from(["count", "new_tokens", "kv_tokens"]))
+@few
+@given(
+    one=LOADS, more=st.integers(1, 60), what=st.sampled_from(["count", "new_tokens", "kv_tokens"])
+)
 def test_a_larger_load_never_costs_less(name, example, one, more, what):
     count, new, kv = one
     # New tokens come behind the same prior ones; a longer cache lies before the same new ones.
@@ -84,6 +97,7 @@ def test_a_larger_load_never_costs_less(name, example, one, more, what):
 
 
 @each
+@few
 @given(one=LOADS)
 def test_a_kernel_executes_at_least_the_useful_work(name, example, one):
     for op, site in sites(name, example, load(*one)):
@@ -130,5 +144,5 @@ def test_on_two_ranks_no_operator_does_more_than_on_one(name, example):
 
 def test_a_composite_has_no_work_of_its_own():
     op = EXAMPLES["attention"][0].operator("attention")
-    with pytest.raises(TypeError, match="^Attention has no work of its own"):
+    with pytest.raises(TypeError, match=r"^Attention has no work of its own"):
         op.work(None)

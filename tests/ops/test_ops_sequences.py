@@ -78,7 +78,10 @@ def test_tile_keys_are_the_keys_of_each_tile_row_added_up(group, window, tile):
 @given(st.lists(GROUPS, min_size=1, max_size=5), WINDOWS, TILES)
 def test_formulas_take_arrays(groups, window, tile):
     together = SequenceGroup(
-        *(np.array([getattr(g, name) for g in groups]) for name in ("count", "new_tokens", "kv_tokens"))
+        *(
+            np.array([getattr(g, name) for g in groups])
+            for name in ("count", "new_tokens", "kv_tokens")
+        )
     )
     for ask in (
         lambda g: g.causal_pairs(window),

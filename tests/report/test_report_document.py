@@ -55,7 +55,13 @@ def test_a_plan_has_the_fields_that_the_format_promises():
 def test_an_infinite_ratio_is_null():
     values = {"a": float("inf"), "b": [float("nan"), 1.5], "c": {"d": -float("inf")}}
     document = read(to_json("ratios", values))
-    assert document == {"format": 1, "kind": "ratios", "a": None, "b": [None, 1.5], "c": {"d": None}}
+    assert document == {
+        "format": 1,
+        "kind": "ratios",
+        "a": None,
+        "b": [None, 1.5],
+        "c": {"d": None},
+    }
 
 
 def test_a_time_is_iso_8601():

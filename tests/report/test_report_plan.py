@@ -196,7 +196,9 @@ def test_the_memory_ledger_says_how_its_kv_space_follows(engine):
         "of what the others leave free": memory.utilization
         * (memory.visible_bytes - taken - graphs),
     }
-    shown = text(memory_ledger(plan(CHAT, f"backend={{name: {engine}}}", "memory.utilization=null")))
+    shown = text(
+        memory_ledger(plan(CHAT, f"backend={{name: {engine}}}", "memory.utilization=null"))
+    )
     rule = next(words for words in by_rule if words in shown)
     assert by_rule[rule] == pytest.approx(memory.kv_available_bytes, abs=1)
 

@@ -25,7 +25,7 @@ def table(convention: str):
     model = CATALOG.find("model", "qwen2.5-7b-instruct")
     gpu = CATALOG.find("gpu", "rtx-4090")
     return intensity(
-        model, blocks_of(model, CATALOG), gpu, (1, 256), (128, 512, 2048), convention
+        model, blocks_of(model, CATALOG), gpu, (1, 256), (128, 512, 2048), convention=convention
     )
 
 
@@ -60,7 +60,12 @@ def test_an_empty_store_says_how_to_fill_it():
 
 
 def test_a_fields_name_says_its_unit():
-    row = {"name": "x", "memory_bytes": 2.0**34, "bandwidth_bytes_per_s": 1.008e12, "power_w": 450.0}
+    row = {
+        "name": "x",
+        "memory_bytes": 2.0**34,
+        "bandwidth_bytes_per_s": 1.008e12,
+        "power_w": 450.0,
+    }
     assert text(rows_view([row])).endswith("x 16.0 GiB 1.01 TB/s 450 W")
 
 

@@ -102,7 +102,7 @@ def _calibration_row(found: CalibrationSpec) -> Row:
     return {
         "gpu": found.gpu,
         "backend": found.backend,
-        "version": found.version,
+        "package": found.package,
         "date": found.date,
     }
 

@@ -6,6 +6,12 @@ from pathlib import Path
 
 import click
 
+
+def example(*lines: str) -> str:
+    """The end of a command's help; the opening character tells click to leave lines as they are."""
+    return "\n".join(("\b", "Example:", *(f"  {line}" for line in lines)))
+
+
 set_option = click.option(
     "--set",
     "sets",

@@ -1,0 +1,228 @@
+"""Fits a handful of constants to a seeded share of rows, and scores them on the others.
+
+Least squares on log time, so that a microsecond kernel counts as much as a millisecond one,
+with soft-L1 loss, since residuals are heavy-tailed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.calibrate.aiconfigurator import INSTALL
+from planner.calibrate.residuals import Errors, Residuals, banded_errors, errors, residuals
+from planner.calibrate.types import Floats, Indices, Rows
+from planner.cost.kernels.types import Constant, Constants, KernelModel
+from planner.cost.types import Device
+from planner.errors import UsageError
+
+SHARE = 0.2
+MOST = 2500
+LEAST = 20
+"""Rows below which a dozen constants are no fit but a memory."""
+_LOSS_SCALE = 0.1
+"""Log residual where the loss turns from squares to absolutes."""
+_NEAR = 0.01
+"""A constant within this share of its range is at its bound."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row indices: the fitted ones are drawn from `drawn`; `held` is the rest."""
+
+    fitted: Indices
+    drawn: Indices
+    held: Indices
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Constants of one variant in one cell, and how they do on rows they never saw."""
+
+    rows: Rows
+    constants: dict[str, float]
+    effective: tuple[str, ...]
+    """Constants beyond what is physical: they stand for something the model leaves out."""
+    at_bound: tuple[str, ...]
+    fitted: int
+    residuals: Residuals
+    """Of the drawn 20 %."""
+    errors: Errors
+    """Of the held-back rows."""
+    bands: dict[tuple[float, float], Errors]
+    """Of the held-back rows, by predicted time."""
+
+
+def split(rows: Rows, *, share: float = SHARE, most: int = MOST, seed: int = 0) -> Split:
+    """A seeded draw of a share of the kept rows, at most ``most`` of which are fitted."""
+    index = np.flatnonzero(rows.kept)
+    order = np.random.default_rng(seed).permutation(index)
+    count = min(len(order), max(LEAST, round(share * len(order))))
+    drawn = order[:count]
+    return Split(drawn[:most], drawn, order[count:])
+
+
+def fit(
+    model: KernelModel[Any],
+    rows: Rows,
+    device: Device,
+    *,
+    share: float = SHARE,
+    most: int = MOST,
+    seed: int = 0,
+    starts: Iterable[Constants] = (),
+) -> Fit:
+    """Constants of ``rows.variant`` fitted on a seeded share, scored on all rows not drawn.
+
+    Raises UsageError where there are too few rows, or SciPy is missing.
+    """
+    parts = split(rows, share=share, most=most, seed=seed)
+    if len(parts.fitted) < LEAST or len(parts.held) < LEAST:
+        raise UsageError(f"{rows.cell}: {int(rows.kept.sum())} rows are too few to fit")
+    constants = solve(model, rows.take(parts.fitted), device, starts=starts, seed=seed)
+    return score(model, rows, device, constants, parts)
+
+
+def score(
+    model: KernelModel[Any], rows: Rows, device: Device, constants: Constants, parts: Split
+) -> Fit:
+    """What given constants leave over on the drawn rows, and their errors on the held ones."""
+    drawn, held = rows.take(parts.drawn), rows.take(parts.held)
+    known = residuals(drawn.time_s, predict(model, drawn, device, constants))
+    predicted_s = predict(model, held, device, constants)
+    words = model.variant(rows.variant).constants
+    return Fit(
+        rows,
+        dict(constants),
+        tuple(word.name for word in words if is_effective(word, constants[word.name])),
+        tuple(word.name for word in words if _at_bound(word, constants[word.name])),
+        len(parts.fitted),
+        known,
+        errors(held.time_s, predicted_s, known),
+        banded_errors(held.time_s, predicted_s, known),
+    )
+
+
+def predict(model: KernelModel[Any], rows: Rows, device: Device, constants: Constants) -> Floats:
+    """Predicted seconds of rows as the benchmark ran them: repeated, so caches may be warm."""
+    time_s = model.time_s(rows.variant, rows.shape, device, constants, warm=True)
+    return np.broadcast_to(np.asarray(time_s, np.float64), rows.time_s.shape)
+
+
+def solve(
+    model: KernelModel[Any],
+    rows: Rows,
+    device: Device,
+    *,
+    starts: Iterable[Constants] = (),
+    seed: int = 0,
+    free: Sequence[str] = (),
+    base: Constants | None = None,
+) -> dict[str, float]:
+    """The constants that fit all ``rows`` best, over several starts; the same every time.
+
+    With ``free`` only those constants move, from ``base``. Values have 4 significant digits, so
+    that what is scored is what is written. Raises UsageError when SciPy is missing.
+    """
+    words = model.variant(rows.variant).constants
+    fixed = dict(base or {})
+    moving = [word for word in words if not free or word.name in free]
+    residual = _residual(model, rows, device, moving, fixed)
+    first = {word.name: word.start for word in words} | fixed
+    best: tuple[float, Floats] | None = None
+    for start in (first, *starts, _shaken(moving, first, seed)):
+        cost, found = _least(residual, moving, first | dict(start))
+        if best is None or cost < best[0]:
+            best = (cost, found)
+    assert best is not None
+    values = dict(zip((word.name for word in moving), _values(moving, best[1]), strict=True))
+    return {name: _rounded(value) for name, value in (first | values).items()}
+
+
+def _residual(
+    model: KernelModel[Any],
+    rows: Rows,
+    device: Device,
+    moving: Sequence[Constant],
+    fixed: Constants,
+) -> Callable[[Floats], Floats]:
+    goal = np.log(rows.time_s)
+
+    def residual(position: Floats) -> Floats:
+        values = dict(zip((word.name for word in moving), _values(moving, position), strict=True))
+        predicted_s = predict(model, rows, device, {**fixed, **values})
+        return np.log(predicted_s) - goal
+
+    return residual
+
+
+def _least(
+    residual: Callable[[Floats], Floats], moving: Sequence[Constant], start: Constants
+) -> tuple[float, Floats]:
+    try:
+        from scipy.optimize import least_squares
+    except ModuleNotFoundError:
+        raise UsageError("SciPy is not installed", INSTALL) from None
+    low = np.array([_position(word, word.low) for word in moving])
+    high = np.array([_position(word, word.high) for word in moving])
+    inside = (high - low) * 1e-3
+    first = np.array([_position(word, start[word.name]) for word in moving])
+    found = least_squares(
+        residual,
+        np.clip(first, low + inside, high - inside),
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=_LOSS_SCALE,
+        diff_step=1e-4,
+        xtol=1e-5,
+        ftol=1e-6,
+        max_nfev=60,
+    )
+    return float(found.cost), found.x
+
+
+def _position(word: Constant, value: float) -> float:
+    """Where a value stands on the scale that the solver moves along: logarithms, if positive."""
+    return math.log(value) if word.low > 0 else value / _scale(word)
+
+
+def _scale(word: Constant) -> float:
+    return abs(word.start) or (word.high - word.low) / 10
+
+
+def _values(moving: Sequence[Constant], position: Floats) -> list[float]:
+    return [
+        math.exp(place) if word.low > 0 else place * _scale(word)
+        for word, place in zip(moving, position.tolist(), strict=True)
+    ]
+
+
+def _shaken(moving: Sequence[Constant], start: Constants, seed: int) -> dict[str, float]:
+    """A second start a third of the way to a random point of the box: another basin, perhaps."""
+    places = []
+    for word, share in zip(
+        moving, np.random.default_rng(seed + 1).random(len(moving)), strict=True
+    ):
+        low, high = _position(word, word.low), _position(word, word.high)
+        here = _position(word, start[word.name])
+        places.append(here + (low + share * (high - low) - here) / 3)
+    values = _values(moving, np.array(places))
+    return {**start, **dict(zip((word.name for word in moving), values, strict=True))}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def is_effective(word: Constant, value: float) -> bool:
+    """Whether a value lies beyond what is physical."""
+    return word.effective_above is not None and value > word.effective_above
+
+
+def _at_bound(word: Constant, value: float) -> bool:
+    low, high, here = (_position(word, each) for each in (word.low, word.high, value))
+    return min(here - low, high - here) < _NEAR * (high - low)

@@ -1,0 +1,152 @@
+"""Fits families of kernels to the installed tables and writes the calibration files.
+
+``python -m planner.calibrate.run fit --family gemm --out catalog/calibrations --date 2026-11-30``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planner.calibrate import aiconfigurator, files
+from planner.calibrate.families import FAMILIES
+from planner.calibrate.fit import LEAST, Fit, fit
+from planner.calibrate.registry import family as named
+from planner.calibrate.types import Family, Pick, Rows
+from planner.cost.types import Device, device
+from planner.errors import PlannerError
+from planner.spec.catalog import Catalog
+
+COMMAND = "planner calibrate fit --family {family} --date {date} --seed {seed}"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What became of one GPU and engine."""
+
+    gpu: str
+    engine: str
+    fits: list[Fit] = field(default_factory=list)
+    rejected: list[Rows] = field(default_factory=list)
+
+
+def read(
+    families: Sequence[Family], pick: Pick, data: Path | None = None
+) -> Iterator[tuple[Family, Rows]]:
+    """Every table of the families that was asked for, linted."""
+    where = data or aiconfigurator.root()
+    for each in families:
+        for rows in each.tables(where, pick):
+            yield each, rows
+
+
+def run_fit(
+    families: Iterable[str],
+    pick: Pick,
+    out: Path,
+    *,
+    date: str,
+    seed: int = 0,
+    data: Path | None = None,
+    progress: Progress = lambda _line: None,
+) -> tuple[Cell, ...]:
+    """Fit every cell of the named families (none named: all) and write one file per cell.
+
+    ``date`` is the day to print in the files; nothing here asks the clock. Raises UsageError
+    for an unknown family, and where the wheel of tables or SciPy is missing.
+    """
+    chosen = [named(name) for name in (tuple(families) or FAMILIES.names())]
+    package = f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
+    script = COMMAND.format(
+        family=" --family ".join(each.name for each in chosen), date=date, seed=seed
+    )
+    provenance = files.Provenance(package, date, script, seed)
+    cells = _fitted(chosen, pick, data, seed, progress)
+    units = {
+        files.kernel(found.rows): kernel_units(chosen, found.rows)
+        for cell in cells
+        for found in cell.fits
+    }
+    for cell in cells:
+        files.write(
+            out,
+            cell.gpu,
+            cell.engine,
+            fits=cell.fits,
+            rejected=cell.rejected,
+            provenance=provenance,
+            units=units,
+        )
+    return tuple(cells)
+
+
+def kernel_units(families: Iterable[Family], rows: Rows) -> dict[str, str]:
+    """The unit of each constant of a variant."""
+    family = next(each for each in families if each.name == rows.family)
+    return {word.name: word.unit for word in family.model.variant(rows.variant).constants}
+
+
+def _fitted(
+    families: Sequence[Family], pick: Pick, data: Path | None, seed: int, progress: Progress
+) -> list[Cell]:
+    devices: dict[str, Device] = {}
+    cells: dict[tuple[str, str], Cell] = {}
+    for family, rows in read(families, pick, data):
+        cell = cells.setdefault((rows.gpu, rows.engine), Cell(rows.gpu, rows.engine))
+        if rows.rejected or rows.kept.sum() < 2 * LEAST:
+            cell.rejected.append(rows)
+            progress(f"{rows.cell}: {rows.rejected or 'too few rows'}")
+            continue
+        gpu = devices.setdefault(rows.gpu, gpu_device(rows.gpu))
+        cell.fits.append(_fit(family, rows, gpu, seed, progress))
+    return list(cells.values())
+
+
+def gpu_device(name: str) -> Device:
+    """The catalogue's GPU as formulas see it. Raises UsageError for an unknown one."""
+    return device(Catalog.standard().find("gpu", name))
+
+
+def _fit(family: Family, rows: Rows, gpu: Device, seed: int, progress: Progress) -> Fit:
+    began = time.perf_counter()
+    found = fit(family.model, rows, gpu, seed=seed, starts=family.starts(rows, gpu))
+    off = found.errors
+    progress(
+        f"{rows.cell}: {off.rows} held rows, median {off.median:.1%}, mean {off.mean:.1%}, "
+        f"bias {off.bias:+.1%}, covered {off.coverage:.0%}, {time.perf_counter() - began:.1f} s"
+    )
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The module as a command: exit code 0, or 2 with a sentence on what is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m planner.calibrate.run")
+    parser.add_argument("action", choices=["fit"])
+    parser.add_argument("--family", action="append", default=[], help="by default all")
+    parser.add_argument("--gpu", action="append", default=[], help="by default all")
+    parser.add_argument("--engine", action="append", default=[], help="by default all")
+    parser.add_argument("--out", type=Path, required=True, help="folder of calibration files")
+    parser.add_argument("--date", required=True, help="the day to print in the files")
+    parser.add_argument("--seed", type=int, default=0)
+    said = parser.parse_args(arguments)
+    pick = Pick(frozenset(said.gpu), frozenset(said.engine))
+    try:
+        run_fit(said.family, pick, said.out, date=said.date, seed=said.seed, progress=_to_stderr)
+    except PlannerError as error:
+        _to_stderr(str(error))
+        return error.exit_code
+    return 0
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
