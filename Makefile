@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint format bench wheel clean
+.PHONY: help plan test lint docs format bench wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,13 +18,16 @@ test: $(VENV)/test      ## Set up, run the whole test suite
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/lint      ## ruff and mypy strict
-	$(BIN)/ruff check planner tests benchmarks
-	$(BIN)/ruff format --check planner tests benchmarks
+	$(BIN)/ruff check planner tests benchmarks docs
+	$(BIN)/ruff format --check planner tests benchmarks docs
 	$(BIN)/mypy
 
+docs: $(VENV)/test      ## Refresh the generated parts of the documentation
+	$(BIN)/python docs/generate.py
+
 format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
-	$(BIN)/ruff check --fix planner tests benchmarks
-	$(BIN)/ruff format planner tests benchmarks
+	$(BIN)/ruff check --fix planner tests benchmarks docs
+	$(BIN)/ruff format planner tests benchmarks docs
 
 bench: $(VENV)/test     ## Timed comparisons, as ratios within one run
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc -o addopts=""

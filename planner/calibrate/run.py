@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.calibrate import aiconfigurator, files
+from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import FAMILIES
 from planner.calibrate.fit import LEAST, Fit, fit
 from planner.calibrate.registry import family as named
 from planner.calibrate.types import Family, Pick, Rows
-from planner.cost.types import Device, device
+from planner.cost.types import Device
 from planner.errors import PlannerError
-from planner.spec.catalog import Catalog
 
 COMMAND = "planner calibrate fit --family {family} --date {date} --seed {seed}"
 Progress = Callable[[str], None]
@@ -94,7 +94,6 @@ def kernel_units(families: Iterable[Family], rows: Rows) -> dict[str, str]:
 def _fitted(
     families: Sequence[Family], pick: Pick, data: Path | None, seed: int, progress: Progress
 ) -> list[Cell]:
-    devices: dict[str, Device] = {}
     cells: dict[tuple[str, str], Cell] = {}
     for family, rows in read(families, pick, data):
         cell = cells.setdefault((rows.gpu, rows.engine), Cell(rows.gpu, rows.engine))
@@ -102,14 +101,8 @@ def _fitted(
             cell.rejected.append(rows)
             progress(f"{rows.cell}: {rows.rejected or 'too few rows'}")
             continue
-        gpu = devices.setdefault(rows.gpu, gpu_device(rows.gpu))
-        cell.fits.append(_fit(family, rows, gpu, seed, progress))
+        cell.fits.append(_fit(family, rows, gpu_device(rows.gpu), seed, progress))
     return list(cells.values())
-
-
-def gpu_device(name: str) -> Device:
-    """The catalogue's GPU as formulas see it. Raises UsageError for an unknown one."""
-    return device(Catalog.standard().find("gpu", name))
 
 
 def _fit(family: Family, rows: Rows, gpu: Device, seed: int, progress: Progress) -> Fit:

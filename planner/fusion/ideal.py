@@ -1,8 +1,9 @@
 """Groups that a perfect compiler could build, whatever the engine has.
 
 A first, modest set: elementwise and row-wise operators around at most one contraction, siblings
-that share an input merged into one contraction, attention as a whole. A row that is reduced must
-fit into one multiprocessor's shared memory. Left out: chains of contractions, and collectives.
+that share an input merged into one contraction, attention as a whole. Row statistics are taken to
+be computed online, so that no row has to fit on the chip. Left out: chains of contractions,
+collectives, and whether registers and shared memory hold what a group keeps.
 """
 
 from __future__ import annotations

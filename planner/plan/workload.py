@@ -60,11 +60,15 @@ def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[Ste
 
 
 def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
-    """Σ over the decode steps, whose contexts are input + 1 … input + output − 1 … one apart."""
+    """Σ over the decode steps, whose contexts are input + 1 … input + output − 1.
+
+    Prefill yields the first token; the step that yields token n + 1 reads token n and the
+    input + n − 1 before it.
+    """
     count = workload.output - 1
     if count == 0:
         return 0.0
-    first, last = workload.input + 2, workload.input + workload.output
+    first, last = workload.input + 1, workload.input + workload.output - 1
     knots = sorted({first + (last - first) * i // (_KNOTS - 1) for i in range(_KNOTS)})
     times = [_time(prepared, decode(batch, context)) for context in knots]
     if len(knots) == 1:

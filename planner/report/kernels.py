@@ -51,7 +51,7 @@ def kernel_table(plan: Plan, *, explain: bool) -> RenderableType:
     rest = rows[len(shown) :]
     if rest:
         parts.append(small(_rest(rest)))
-    parts += map(small, [_evidence(rows), *_padding(plan)])
+    parts += map(small, [_evidence(rows), *_onward(shown), *_padding(plan)])
     return Group(*parts)
 
 
@@ -85,13 +85,16 @@ def _evidence(rows: list[KernelRow]) -> str:
         f"{kind} ({sum(row.evidence == kind for row in rows)})" if len(kinds) > 1 else kind
         for kind in kinds
     )
-    onward = (
-        f" {_ONWARD} reaches into the next block." if any(row.straddles for row in rows) else ""
-    )
     return (
         f"Evidence for rates: {counted}. Bound: memory = HBM bytes, compute = FLOPs, "
-        f"launch = fixed cost.{onward}"
+        "launch = fixed cost."
     )
+
+
+def _onward(rows: list[KernelRow]) -> list[str]:
+    if not any(row.straddles for row in rows):
+        return []
+    return [f"{_ONWARD} marks a kernel that reaches into the next block."]
 
 
 def _padding(plan: Plan) -> list[str]:

@@ -169,10 +169,18 @@ def test_a_block_that_no_model_uses_but_any_can_build_is_sound(run, mine):
 
 def test_a_version_condition_that_is_a_number_is_found(run, mine):
     text = (folder("catalog") / "backends" / "vllm.yaml").read_text("utf-8")
-    mine("backends", text.replace('{version: "< 0.20"}', "{version: 0.10}"), "vllm")
     outcome = run("catalog", "check", *mine("backends", text.replace('"< 0.20"', "0.10"), "vllm"))
     assert outcome.code == 1
     assert "when.version must be text in quotes, got 0.1" in outcome.out
+
+
+def test_a_duration_of_an_engine_with_an_unknown_source_is_found(run, mine):
+    text = (folder("catalog") / "backends" / "vllm.yaml").read_text("utf-8")
+    assert "gpu-benches l40.txt" in text
+    changed = text.replace("gpu-benches l40.txt", "a friend told me")
+    outcome = run("catalog", "check", *mine("backends", changed, "vllm"))
+    assert outcome.code == 1
+    assert "names a source that `sources` lacks: a friend told me" in " ".join(outcome.out.split())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -212,8 +212,8 @@ def test_a_static_batch_is_prefill_plus_growing_decode():
     assert work.output_tokens_per_s == pytest.approx(8 * 128 / work.latency_s)
     # 2048 tokens a step on a 24 GB card: four prompts of 512 at a time.
     assert work.prefill_steps == 2
-    first = plan(step="{decode: {batch: 8, context: 514}}").step.time_s
-    last = plan(step="{decode: {batch: 8, context: 640}}").step.time_s
+    first = plan(step="{decode: {batch: 8, context: 513}}").step.time_s
+    last = plan(step="{decode: {batch: 8, context: 639}}").step.time_s
     assert first < work.tpot_s < last
 
 

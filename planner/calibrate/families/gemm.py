@@ -1,8 +1,12 @@
-"""GEMM tables: the engine's linear layer, timed inside a CUDA graph from a BF16 input."""
+"""GEMM tables: the engine's linear layer, timed inside a CUDA graph from a 16-bit input.
+
+The benchmark loops over a few distinct weights, so that small ones lie in the L2. How many is
+protocol, read in the collector's source, and told to the model with each shape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +15,118 @@ import numpy.typing as npt
 
 from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
+from planner.calibrate.devices import gpu_device
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
 from planner.cost.kernels.gemm import KINDS, MODEL, GemmShape
+from planner.cost.types import Device
+from planner.dtypes import bytes_per_element
 
-DTYPES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
+Columns = Mapping[str, npt.NDArray[Any]]
+
+VARIANTS = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
+"""Our variant by the table's `gemm_dtype`; INT8 and INT4 tables are of engines long replaced."""
+_CUTLASS = {"vllm": "fp8_cutlass", "sglang": "fp8_cutlass"}
+"""Engines whose FP8 product is CUTLASS's, which splits only few rows."""
+_COPIES = 6
+"""Distinct weights in the loops of vLLM (16-bit and FP8) and SGLang."""
+_MOST_COPIES = 5
+"""TensorRT-LLM's loop fills the L2 with weights, up to this many."""
+_HOST_S = 40e-6
+"""No kernel needs this long for a tiny product; a host that launches several does."""
+_TINY = 2**20
+_ODD_ROW = 1.3
+"""A single row that takes this much longer than two rows runs a kernel of its own."""
 
 
 def tables(root: Path, pick: Pick) -> Iterator[Rows]:
+    """Every variant of the newest table of each GPU and engine."""
     for table in aiconfigurator.newest(root, "gemm", "gemm_perf", pick):
         columns = aiconfigurator.read(table, ["gemm_dtype", "m", "n", "k"])
-        for dtype in sorted(set(columns["gemm_dtype"].tolist()) & set(DTYPES)):
+        for dtype, variant in VARIANTS.items():
             mine = columns["gemm_dtype"] == dtype
-            yield _rows(table, DTYPES[dtype], {n: v[mine] for n, v in columns.items()})
+            if mine.any():
+                yield _rows(
+                    table, variant, {name: column[mine] for name, column in columns.items()}
+                )
 
 
-def _rows(table, variant, columns):
-    keys = [columns[n] for n in "mnk"]
+def _rows(table: Table, variant: str, columns: Columns) -> Rows:
+    if variant == "fp8":
+        variant = _CUTLASS.get(table.engine, variant)
+    keys = [columns[name] for name in "mnk"]
     merged = lint.merge(keys, columns["time_s"])
-    m, n, k = (key[merged.first].astype(np.float64) for key in keys)
-    if variant == "fp8" and table.engine != "tensorrt-llm":
-        variant = "fp8_cutlass"
-    from planner.calibrate.run import gpu_device
-    dev = gpu_device(table.gpu)
+    rows, features, depth = (key[merged.first].astype(np.float64) for key in keys)
+    gpu = gpu_device(table.gpu)
+    shape = _looped(table.engine, variant, GemmShape(rows, depth, features), gpu)
+    flags = _flags(variant, shape, merged.time_s, gpu)
+    flags["foreign"] = columns["foreign"][merged.first]
+    return Rows(
+        "gemm",
+        table.gpu,
+        table.engine,
+        table.version,
+        variant,
+        table.source,
+        shape,
+        merged.time_s,
+        flags,
+        lint.kept(flags, len(rows)),
+        merged.repeats,
+        _rejection(shape, merged.time_s),
+    )
+
+
+def _looped(engine: str, variant: str, shape: GemmShape, gpu: Device) -> GemmShape:
+    """The shape with what the engine's benchmark cycles through."""
+    one = np.ones_like(shape.rows)
+    weights, inputs = one, one
+    if engine == "tensorrt-llm":
+        size = shape.features * shape.depth * bytes_per_element(KINDS[variant].weight)
+        weights = np.clip(np.ceil(gpu.l2_bytes / size), 1, _MOST_COPIES)
+    elif engine == "sglang":
+        weights, inputs = _COPIES * one, _COPIES * one
+    elif variant in {"bf16", "fp8_cutlass"}:
+        weights = _COPIES * one
+    return GemmShape(shape.rows, shape.depth, shape.features, weights, inputs)
+
+
+def _flags(variant: str, shape: GemmShape, time_s: Floats, gpu: Device) -> dict[str, Mask]:
     kind = KINDS[variant]
-    from planner.dtypes import bytes_per_element as bpe
-    W = n * k * bpe(kind.weight)
-    one = np.ones_like(m)
-    cw, ci = one, one
-    if table.engine == "vllm" and variant in ("bf16", "fp8", "fp8_cutlass"):
-        cw = 6 * one
-    if table.engine == "sglang":
-        cw, ci = 6 * one, 6 * one
-    if table.engine == "tensorrt-llm":
-        cw = np.clip(np.ceil(dev.l2_bytes / W), 1, 5)
-    shape = GemmShape(m, k, n, cw, ci)
-    flags = {"non-positive": lint.non_positive(merged.time_s), "foreign": columns["foreign"][merged.first]}
-    flags |= lint.neighbours(merged.time_s, lint.runs([n, k], m))
-    flags["impossible"] = lint.faster_than(merged.time_s, 2 * m * n * k / dev.peak(kind.operand))
-    bytes_ = W + m * k * bpe(kind.operand) + 2 * m * n
-    flags["faster-than-dram"] = lint.faster_than(merged.time_s, bytes_ / dev.bandwidth_bytes_per_s)
-    flags["l2-hot"] = cw * W + ci * m * k * bpe(kind.operand) + 2 * m * n < dev.l2_bytes
-    return Rows("gemm", table.gpu, table.engine, table.version, variant, table.source, shape, merged.time_s, flags, lint.kept(flags, len(m)), merged.repeats)
+    weight = shape.features * shape.depth * bytes_per_element(kind.weight)
+    read = shape.rows * shape.depth * bytes_per_element(kind.operand)
+    written = 2 * shape.rows * shape.features
+    flops = 2 * shape.rows * shape.features * shape.depth
+    cycle = shape.weight_copies * weight + shape.input_copies * read + written
+    moved_s = (weight + read + written) / gpu.bandwidth_bytes_per_s
+    flags = lint.neighbours(time_s, lint.runs([shape.features, shape.depth], shape.rows))
+    return flags | {
+        "non-positive": lint.non_positive(time_s),
+        "impossible": lint.faster_than(time_s, flops / gpu.peak(kind.operand)),
+        "faster-than-dram": lint.faster_than(time_s, moved_s),
+        "l2-hot": cycle < gpu.l2_bytes,
+        "another-kernel": _odd_row(shape, time_s),
+    }
 
 
-register(Family("gemm", MODEL, tables))
+def _odd_row(shape: GemmShape, time_s: Floats) -> Mask:
+    """Products of one row, where the table's take far longer than its products of two."""
+    order = np.lexsort((shape.rows, shape.depth, shape.features))
+    rows, here = shape.rows[order], time_s[order]
+    pairs = (rows[:-1] == 1) & (rows[1:] == 2)  # noqa: PLR2004 - one row and two
+    ratio = here[:-1][pairs] / here[1:][pairs]
+    odd = len(ratio) > 0 and float(np.median(ratio)) > _ODD_ROW
+    return (shape.rows == 1) & odd
+
+
+def _rejection(shape: GemmShape, time_s: Floats) -> str:
+    tiny = (shape.features * shape.depth < _TINY) & (shape.rows <= 16)  # noqa: PLR2004
+    if not tiny.any() or (least_s := float(np.median(time_s[tiny]))) < _HOST_S:
+        return ""
+    return (
+        f"tiny products take {least_s * 1e6:.0f} us, which is host time: "
+        "the table was measured without a CUDA graph"
+    )
+
+
+FAMILY = register(Family("gemm", MODEL, tables))

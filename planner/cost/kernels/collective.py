@@ -1,12 +1,17 @@
-"""Time of a collective from message size and ranks: a latency algorithm and a bandwidth one.
+"""Time of a collective among the GPUs of one node, from message size and ranks.
 
-Each rank moves f·S bytes over its links: f = 2(N−1)/N for an all-reduce, (N−1)/N for the others.
-Low-latency kernels (one-shot all-reduce, NCCL's LL) pay little to start and more per byte; bulk
-kernels (two-shot, ring, Simple) the other way round. The engine takes the quicker, so the time is
-the smaller of the two, with a soft corner:
+Each rank moves f·S bytes over its links, f = 2(N−1)/N for an all-reduce and (N−1)/N for the others;
+w = f·S/(η_N·link) is the time that takes. Algorithms differ in what they pay to start and per byte,
+and the library takes the quickest:
 
-    latency   a1 + h1·(N−1) + r·w·k        k = N/2 for one-shot, where every rank reads all others
-    bulk      A + w + κ·√(A·w)             A = a2 + h2·(N−1), w = f·S/(η_N·link)
+    latency    a1 + h1·(N−1) + r1·w         NCCL's LL protocol; for an engine's one-shot all-reduce
+                                            w counts N/2 times, as every rank reads all the others
+    two-shot   a2 + h2·(N−1) + r2·w         an engine's own reduce-scatter and all-gather
+    bulk       a3 + h3·(N−1) + w            NCCL's rings, trees and NVLink SHARP
+
+Engines keep their own kernels for messages below a size of theirs, the switch, and hand larger ones
+to NCCL. Left out: more than one node, congestion from other traffic, and the gap between ranks
+that reach the collective at different times.
 """
 
 from __future__ import annotations
@@ -15,11 +20,13 @@ from dataclasses import dataclass
 
 from planner.cost.kernels.types import Constant, Constants, Variant
 from planner.cost.types import Device
-from planner.num import Number, maximum, minimum
+from planner.num import Number, maximum, minimum, where
+
+ENGINE_ALL_REDUCE = "all_reduce_engine"
+"""What the engine calls: its own kernels and what it falls back to."""
 
 _SHARP = 8.0
 """Order of the soft minimum and maximum: within 9 % of the hard one at the corner."""
-
 _US = 1e-6
 
 
@@ -28,59 +35,65 @@ class CollectiveShape:
     """A message among the ranks of one node; arrays or numbers."""
 
     bytes: Number
-    """S: the whole tensor. What all ranks hold together after an all-gather, before a
-    reduce-scatter; what one rank sends and receives, its own share included, in an all-to-all."""
+    """S: the whole tensor. What every rank holds after an all-gather and before a reduce-scatter;
+    what one rank sends in an all-to-all, its own share included."""
     ranks: Number
     eager: Number = False
-    """Called from the host one by one, so no quicker than the host can call."""
+    """Called from the host one by one, so never quicker than the host calls."""
     copied: Number = False
-    """The caller copies the tensor first, as a benchmark of an in-place operator does."""
+    """The caller copies the tensor first, as benchmarks of an in-place operator do."""
 
 
-def _constant(
-    name: str, meaning: str, unit: str, low: float, high: float, start: float
-) -> Constant:
-    return Constant(name, meaning, unit, low, high, start)
+def _start(name: str, what: str, typical_us: float) -> Constant:
+    return Constant(name, f"start of {what}", "s", 0.5 * _US, 400 * _US, typical_us * _US)
 
 
-_SHARED = (
-    _constant("a1_s", "start of the latency kernel", "s", 0.5 * _US, 200 * _US, 4 * _US),
-    _constant("h1_s", "latency kernel, per further rank", "s", 0.001 * _US, 40 * _US, 0.2 * _US),
-    _constant("r", "latency kernel: bytes over the link per byte of bulk", "1", 0.1, 60.0, 1.5),
-    _constant("a2_s", "start of the bulk kernel", "s", 0.5 * _US, 200 * _US, 8 * _US),
-    _constant("h2_s", "bulk kernel, per further rank", "s", 0.001 * _US, 40 * _US, 1.0 * _US),
-)
+def _hop(name: str, what: str, typical_us: float) -> Constant:
+    return Constant(
+        name, f"{what}, each rank beyond the first", "s", 1e-3 * _US, 40 * _US, typical_us * _US
+    )
+
+
 _LINK = (
-    Constant("eta_2", "share of the link's rate, 2 ranks", "ratio", 0.01, 1.8, 0.75, 1.0),
-    _constant("step_4", "4 ranks' share over 2 ranks'", "ratio", 0.05, 2.5, 1.0),
-    _constant("step_8", "8 ranks' share over 4 ranks'", "ratio", 0.05, 2.5, 1.0),
+    Constant("eta_2", "share of the link's rate, 2 ranks", "ratio", 0.01, 1.1, 0.7, 1.0),
+    Constant("step_4", "share of 4 ranks over that of 2", "1", 0.05, 2.5, 1.1),
+    Constant("step_8", "share of 8 ranks over that of 4", "1", 0.05, 2.5, 1.0),
+)
+_NCCL = (
+    _start("a1_s", "the latency protocol", 5),
+    _hop("h1_s", "latency protocol", 1),
+    Constant("r1", "latency protocol's time per byte over bulk's", "1", 0.1, 60.0, 2.0),
+    _start("a3_s", "the bulk protocol", 10),
+    _hop("h3_s", "bulk protocol", 2),
+    *_LINK,
 )
 _ENGINE = (
-    _constant("kappa", "pipeline not yet full between start and bulk", "1", 0.001, 4.0, 0.5),
-    _constant("call_s", "one eager call on the host", "s", 1 * _US, 200 * _US, 25 * _US),
-    Constant("eta_copy", "share of memory bandwidth in the copy", "ratio", 0.1, 1.2, 0.85, 1.0),
+    _start("a1_s", "the one-shot kernel", 4),
+    _hop("h1_s", "one-shot kernel", 0.2),
+    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.1, 20.0, 1.2),
+    _start("a2_s", "the two-shot kernel", 7),
+    _hop("h2_s", "two-shot kernel", 0.5),
+    Constant("r2", "two-shot kernel's time per byte over bulk's", "1", 0.2, 5.0, 1.0),
+    _start("a3_s", "the bulk protocol", 15),
+    _hop("h3_s", "bulk protocol", 1),
+    *_LINK,
+    Constant("switch_bytes", "from here on messages go to NCCL", "bytes", 1e5, 1e13, 8e6),
+    Constant("call_s", "one eager call on the host", "s", 1 * _US, 200 * _US, 25 * _US),
+    Constant("eta_copy", "share of memory bandwidth in the copy", "ratio", 0.1, 1.2, 0.8, 1.0),
 )
 
 VARIANTS = (
-    Variant("all_reduce_engine", _SHARED + _LINK + _ENGINE),
-    Variant("all_reduce", _SHARED + _LINK),
-    Variant("all_gather", _SHARED + _LINK),
-    Variant("reduce_scatter", _SHARED + _LINK),
-    Variant("all_to_all", _SHARED + _LINK),
+    Variant(ENGINE_ALL_REDUCE, _ENGINE),
+    Variant("all_reduce", _NCCL),
+    Variant("all_gather", _NCCL),
+    Variant("reduce_scatter", _NCCL),
+    Variant("all_to_all", _NCCL),
 )
-"""``all_reduce_engine`` is what the engine calls, its own kernels and what it falls back to; the
-others are NCCL's (oneCCL's on Intel)."""
-
-
-def share_of_link(values: Constants, ranks: Number) -> Number:
-    """η_N: 2, 4 and 8 ranks are measured; between them the steps are taken pro rata."""
-    to_four = minimum(maximum((ranks - 2) / 2, 0.0), 1.0)
-    to_eight = minimum(maximum((ranks - 4) / 4, 0.0), 1.0)
-    return values["eta_2"] * values["step_4"] ** to_four * values["step_8"] ** to_eight
+"""All but the first are NCCL's operators (oneCCL's on Intel)."""
 
 
 class CollectiveModel:
-    """The collectives of one node, GPU to GPU."""
+    """Collectives of one node. Time grows with bytes; more ranks may be quicker (NVLink SHARP)."""
 
     family = "collective"
 
@@ -98,35 +111,56 @@ class CollectiveModel:
         device: Device,
         values: Constants,
         *,
-        warm: bool = False,  # noqa: ARG002 – messages are small beside weights, always L2-warm
+        warm: bool = False,  # noqa: ARG002 – a message was just written: it lies where it lies
     ) -> Number:
-        """Seconds, launch included. A device without a link moves bytes through its memory."""
-        engine = variant == "all_reduce_engine"
-        peers = maximum(shape.ranks, 1) - 1
-        passes = 2.0 if variant.startswith("all_reduce") else 1.0
-        link = device.link_bytes_per_s or device.bandwidth_bytes_per_s
-        share = passes * peers / maximum(shape.ranks, 1)
-        bulk_s = share * shape.bytes / (share_of_link(values, shape.ranks) * link)
-        fan = shape.ranks / 2 if engine else 1.0
-        latency_s = values["a1_s"] + values["h1_s"] * peers + values["r"] * bulk_s * fan
-        start_s = values["a2_s"] + values["h2_s"] * peers
-        ramp_s = values["kappa"] * (start_s * bulk_s) ** 0.5 if engine else 0.0
-        time_s = _soft(latency_s, start_s + bulk_s + ramp_s, -_SHARP)
-        return self._called(time_s, shape, device, values) if engine else time_s
+        """Seconds, launch included, as in a CUDA graph unless the shape says eager.
 
-    def _called(
-        self, time_s: Number, shape: CollectiveShape, device: Device, values: Constants
-    ) -> Number:
+        A device without a link moves bytes through its memory.
+        """
+        link = device.link_bytes_per_s or device.bandwidth_bytes_per_s
+        passes = 2.0 if variant.startswith("all_reduce") else 1.0
+        if variant != ENGINE_ALL_REDUCE:
+            wire_s = passes * _wire_s(shape.bytes, shape.ranks, link, values)
+            return _soft(_latency_s(wire_s, shape.ranks, values), _bulk_s(wire_s, shape, values))
+        time_s = _engine_s(shape, link, values)
         copy_s = 2 * shape.bytes / (values["eta_copy"] * device.bandwidth_bytes_per_s)
         time_s = time_s + copy_s * shape.copied
-        called_s = _soft(time_s, values["call_s"], _SHARP)
-        return time_s + (called_s - time_s) * shape.eager
+        return time_s + (_soft(time_s, values["call_s"], _SHARP) - time_s) * shape.eager
 
 
-def _soft(first: Number, second: Number, order: float) -> Number:
-    """(aᵖ + bᵖ)^(1/p) of two times, scaled by the larger so that no power overflows."""
+def share_of_link(values: Constants, ranks: Number) -> Number:
+    """η_N. Fitted at 2, 4 and 8 ranks; between them steps count pro rata, beyond 8 it stays."""
+    to_four = minimum(maximum((ranks - 2) / 2, 0.0), 1.0)
+    to_eight = minimum(maximum((ranks - 4) / 4, 0.0), 1.0)
+    return values["eta_2"] * values["step_4"] ** to_four * values["step_8"] ** to_eight
+
+
+def _wire_s(size: Number, ranks: Number, link: float, values: Constants) -> Number:
+    """Time of f·S bytes over the link for f = (N−1)/N."""
+    return (ranks - 1) / ranks * size / (share_of_link(values, ranks) * link)
+
+
+def _latency_s(wire_s: Number, ranks: Number, values: Constants) -> Number:
+    return values["a1_s"] + values["h1_s"] * (ranks - 1) + values["r1"] * wire_s
+
+
+def _bulk_s(wire_s: Number, shape: CollectiveShape, values: Constants) -> Number:
+    return values["a3_s"] + values["h3_s"] * (shape.ranks - 1) + wire_s
+
+
+def _engine_s(shape: CollectiveShape, link: float, values: Constants) -> Number:
+    """Below the switch the quickest kernel; from it on bulk, and no less than just below."""
+    switch = values["switch_bytes"]
+    bulk_s = _bulk_s(2 * _wire_s(shape.bytes, shape.ranks, link, values), shape, values)
+    wire_s = 2 * _wire_s(minimum(shape.bytes, switch), shape.ranks, link, values)
+    two_shot_s = values["a2_s"] + values["h2_s"] * (shape.ranks - 1) + values["r2"] * wire_s
+    one_shot_s = _latency_s(wire_s * shape.ranks / 2, shape.ranks, values)
+    small_s = _soft(_soft(one_shot_s, two_shot_s), _bulk_s(wire_s, shape, values))
+    return where(shape.bytes < switch, small_s, maximum(bulk_s, small_s))
+
+
+def _soft(first: Number, second: Number, order: float = -_SHARP) -> Number:
+    """(aᵖ + bᵖ)^(1/p): near the smaller for a negative order, near the larger for a positive."""
     high, low = maximum(first, second), minimum(first, second)
-    ratio = low / high
-    if order > 0:
-        return high * (1 + ratio**order) ** (1 / order)
-    return low * (1 + ratio**-order) ** (1 / order)
+    kept = high if order > 0 else low
+    return kept * (1 + (low / high) ** abs(order)) ** (1 / order)

@@ -155,7 +155,9 @@ class Gemm:
 MODEL = Gemm()
 
 
-def _memory_s(kind: Kind, shape: GemmShape, device: Device, values: Constants, warm: bool) -> Number:
+def _memory_s(
+    kind: Kind, shape: GemmShape, device: Device, values: Constants, warm: bool
+) -> Number:
     weight = shape.features * shape.depth * bytes_per_element(kind.weight)
     read = shape.rows * shape.depth * bytes_per_element(kind.operand)
     written = 2.0 * shape.rows * shape.features
@@ -224,7 +226,10 @@ def _overlapped(memory_s: Number, compute_s: Number, values: Constants) -> Numbe
 def _quantise_s(kind: Kind, shape: GemmShape, device: Device, values: Constants) -> Number:
     units = device.multiprocessors or 1
     moved = shape.rows * shape.depth * (2 + bytes_per_element(kind.operand))
-    return maximum(
-        values["quant_wave_s"] * shape.rows / (2 * units),
-        moved / (values["quant_share"] * device.bandwidth_bytes_per_s),
-    ) + values["quant_depth_s"] * shape.depth / 1024
+    return (
+        maximum(
+            values["quant_wave_s"] * shape.rows / (2 * units),
+            moved / (values["quant_share"] * device.bandwidth_bytes_per_s),
+        )
+        + values["quant_depth_s"] * shape.depth / 1024
+    )

@@ -1,0 +1,105 @@
+"""Collectives: each engine's all-reduce, and NCCL's (oneCCL's) four operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.calibrate import aiconfigurator, lint
+from planner.calibrate.aiconfigurator import Table
+from planner.calibrate.registry import register
+from planner.calibrate.types import Family, Mask, Pick, Rows
+from planner.cost.kernels.collective import ENGINE_ALL_REDUCE, CollectiveModel, CollectiveShape
+from planner.cost.kernels.types import Constants
+from planner.cost.types import Device
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Columns = dict[str, npt.NDArray[Any]]
+
+FILES = ("custom_allreduce_perf", "nccl_perf", "oneccl_perf")
+BYTES = {"bfloat16": 2, "half": 2, "int8": 1}
+"""Of a message's element; sizes are in elements."""
+VARIANTS = {
+    "all_reduce": "all_reduce",
+    "all_gather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+}
+NODE_RANKS = {"gb200": 4, "gb300": 4}
+"""GPUs of one node, 8 where not named: beyond it a message goes through other switches."""
+SWITCHES_BYTES = {"vllm": (8e6,), "sglang": (1.6e7, 3.2e7), "tensorrt-llm": (1e13,)}
+"""Where engines hand over to NCCL: vLLM from 8 MiB, SGLang from 16 or 32 MiB by version, and
+TensorRT-LLM by cost, with no size of its own. Seen as jumps in the measured times."""
+
+
+def tables(root: Path, pick: Pick) -> Iterator[Rows]:
+    """The newest table of each GPU, library and engine, split by operator."""
+    for name in FILES:
+        for table in aiconfigurator.newest(root, "comm", name, pick):
+            if name == "nccl_perf" and table.engine != "nccl":
+                continue
+            yield from _split(table, engine=name == FILES[0])
+
+
+def _split(table: Table, *, engine: bool) -> Iterator[Rows]:
+    dtype = "allreduce_dtype" if engine else "nccl_dtype"
+    names = ["op_name", "kernel_source", dtype, "num_gpus", "message_size"]
+    columns = aiconfigurator.read(table, names)
+    columns["bytes"] = columns["message_size"] * np.array([BYTES[word] for word in columns[dtype]])
+    columns["eager"] = np.array(["eager" in source for source in columns["kernel_source"]])
+    columns["int8"] = columns[dtype] == "int8"
+    for operator in sorted(set(columns["op_name"].tolist())):
+        mine = columns["op_name"] == operator
+        variant = ENGINE_ALL_REDUCE if engine else VARIANTS[operator]
+        yield _rows(table, variant, {name: column[mine] for name, column in columns.items()})
+
+
+def _rows(table: Table, variant: str, columns: Columns) -> Rows:
+    keys = [columns[name] for name in ("num_gpus", "eager", "int8", "bytes")]
+    merged = lint.merge(keys, columns["time_s"])
+    ranks, eager, _int8, size = (key[merged.first].astype(np.float64) for key in keys)
+    flags = _flags(table, variant, {n: c[merged.first] for n, c in columns.items()}, merged.time_s)
+    return Rows(
+        family="collective",
+        gpu=table.gpu,
+        engine=table.engine,
+        version=table.version,
+        variant=variant,
+        source=table.source,
+        shape=CollectiveShape(size, ranks, eager, eager),
+        time_s=merged.time_s,
+        lint=flags,
+        kept=lint.kept(flags, len(size)),
+        merged=merged.repeats,
+    )
+
+
+def _flags(
+    table: Table, variant: str, columns: Columns, time_s: npt.NDArray[np.float64]
+) -> dict[str, Mask]:
+    """Reductions of INT8 are no serving traffic and miss NVLink SHARP, so they stand outside."""
+    outside = columns["num_gpus"] > NODE_RANKS.get(table.gpu, 8)
+    if variant == "all_reduce":
+        outside = outside | columns["int8"]
+    runs = lint.runs([columns[name] for name in ("num_gpus", "eager", "int8")], columns["bytes"])
+    return {
+        "non-positive": lint.non_positive(time_s),
+        "foreign": columns["foreign"],
+        "outside": outside,
+        **lint.neighbours(time_s, runs),
+    }
+
+
+def starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 – a Starter
+    """One start per size at which the engine may hand over: a step has no slope to follow."""
+    if rows.variant != ENGINE_ALL_REDUCE:
+        return ()
+    return [{"switch_bytes": size} for size in SWITCHES_BYTES.get(rows.engine, ())]
+
+
+register(Family("collective", CollectiveModel(), tables, starts))
