@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.capture.sizes import expand, padded
-from planner.capture.types import MODES, Decision, FixedCosts, Mode, ModeChoice
+from planner.capture.types import MODE_WORDS, MODES, Decision, FixedCosts, Mode, ModeChoice
 from planner.cost.engine import Engine
 from planner.spec.conditions import first, holds
 from planner.spec.expr import whole
@@ -32,7 +32,8 @@ def _fall_back(wanted: Mode, choices: tuple[ModeChoice, ...]) -> tuple[Mode, tup
             if choice.mode == wanted:
                 return wanted, ()
             reason = choices[MODES.index(wanted)].reason
-            return choice.mode, (f"this step runs {choice.mode}, not {wanted}: {reason}",)
+            run, meant = MODE_WORDS[choice.mode], MODE_WORDS[wanted]
+            return choice.mode, (f"this step runs {run}, not {meant}: {reason}",)
     return "none", ()
 
 

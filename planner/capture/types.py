@@ -7,6 +7,8 @@ from typing import Literal
 
 Mode = Literal["none", "piecewise", "full"]
 MODES: tuple[Mode, ...] = ("none", "piecewise", "full")
+MODE_WORDS: dict[Mode, str] = {"none": "eager", "piecewise": "piecewise", "full": "full"}
+"""What sentences, tables and JSON call a mode."""
 
 
 @dataclass(frozen=True)

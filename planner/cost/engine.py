@@ -146,3 +146,8 @@ def _check_value(origin: Origin, flag: FlagSpec, value: Scalar) -> list[Fault]:
     if flag.type == "int" and isinstance(value, int) and value < 0:
         return [origin.fault(f"must not be negative, got {value}")]
     return []
+
+
+def flag_text(value: Scalar) -> str:
+    """A flag's value as YAML writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -177,11 +177,19 @@ def _held(graph: ModelGraph, space: Budget, context: float) -> float:
     return float(kv_bytes(graph, blocks * space.kv_block_tokens))
 
 
-def _longest(graph: ModelGraph, space: Budget, batch: int, available: float) -> int:
-    """The longest context, in whole blocks, at which ``batch`` sequences fit. By bisection."""
+_ENDLESS = 2**30
+"""Tokens beyond which a context counts as unlimited: every window of the model is full."""
+
+
+def _longest(graph: ModelGraph, space: Budget, batch: int, available: float) -> int | None:
+    """The longest context, in whole blocks, at which ``batch`` sequences fit. By bisection.
+
+    None where memory sets no limit, since every layer keeps a window.
+    """
     low, high = 0, 1
-    limit = 2**40
-    while high < limit and batch * _held(graph, space, high) <= available:
+    while batch * _held(graph, space, high) <= available:
+        if high >= _ENDLESS:
+            return None
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2

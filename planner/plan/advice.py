@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
+from planner.cost.engine import flag_text
 from planner.errors import PlannerError
 from planner.plan.load import step_load
 from planner.plan.memory import changed, held
@@ -91,17 +91,13 @@ def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
             question = _with_flag(prepared.question, name, choice)
             engine = replace(prepared, question=question).engine(solved.step.kind)
             if choice != now and behaviour(engine, solved.step) != before:
-                why = f"{flag.about} Now {_said(now)}."
-                yield _WhatIf(f"backend.flags.{name}={_said(choice)}", why, question)
+                why = f"{flag.about} Now {flag_text(now)}."
+                yield _WhatIf(f"backend.flags.{name}={flag_text(choice)}", why, question)
 
 
 def _with_flag(question: Question, name: str, value: Scalar) -> Question:
     flags = {**question.deployment.backend.flags, name: value}
     return changed(question, backend={"flags": flags})
-
-
-def _said(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _formats(prepared: Prepared) -> Iterator[_WhatIf]:
@@ -161,6 +157,6 @@ def _together(prepared: Prepared, solved: SolvedStep, rate: float) -> list[Advic
         return []
     time_s = solution.timeline.time_s
     gain = (solved.step.tokens or 1) / time_s / rate - 1
-    change = " ".join(f"backend.flags.{name}={_said(value)}" for name, value in flags.items())
+    change = " ".join(f"backend.flags.{name}={flag_text(value)}" for name, value in flags.items())
     fits = held(prepared, solved.step).fits
     return [Advice(change, "the engine's fusion flags together", time_s, gain, fits, lossless=True)]

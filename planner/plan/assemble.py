@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from planner.capture.solve import Solution
-from planner.capture.types import ModeChoice
+from planner.capture.types import MODE_WORDS, ModeChoice
+from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
 from planner.graph.totals import kv_bytes_per_token, parameters
 from planner.plan.identity import digest, parts, plan_id
@@ -35,9 +36,7 @@ from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
 from planner.spec.types import Scalar
-
-MODE_WORDS = {"none": "eager", "piecewise": "piecewise", "full": "full"}
-"""What tables and JSON call a capture mode."""
+from planner.units import show_seconds
 
 
 def assemble(question: Question) -> Plan:
@@ -159,13 +158,25 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
         ),
         "parallel": f"tensor {parallel.tensor}, data {parallel.data}",
         "device": question.gpu.title,
-        "backend": f"{question.backend.title} {solved.engine.version}",
+        "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
         "calibration": question.calibration.name
         if question.calibration
         else "none (bare roofline)",
         "cost_model": "roofline plus documented fixed costs",
     }
+
+
+def _describe_backend(question: Question, engine: Engine) -> str:
+    """Engine and version, then what the deployment sets itself."""
+    deployment = question.deployment
+    said = [f"{question.backend.title} {engine.version}"]
+    said += [f"{name} {flag_text(value)}" for name, value in deployment.backend.flags.items()]
+    if deployment.memory.utilization is not None:
+        said.append(f"utilization {deployment.memory.utilization:g}")
+    if deployment.host.launch is not None:
+        said.append(f"host launch {show_seconds(deployment.host.launch)}")
+    return ", ".join(said)
 
 
 def describe_load(deployment: Any, step: StepLoad) -> str:

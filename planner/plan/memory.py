@@ -16,6 +16,8 @@ from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 
 _WIDER = (2, 4, 8, 16)
+_WORTH_LESS = 4
+"""A context cut to less than a quarter is another deployment, not a change to this one."""
 _UTILIZATION = 0.95
 """The most that engines' users set in practice; beyond it sampler warm-up runs out of memory."""
 
@@ -83,7 +85,8 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
             break
     if found.max_batch:
         yield from _smaller(deployment, "batch", found.max_batch * deployment.parallel.data)
-    if found.max_context:
+    longest = max((g.kv_tokens for g in step_load(deployment).load.groups), default=0)
+    if found.max_context and found.max_context >= longest / _WORTH_LESS:
         yield from _smaller(deployment, "context", found.max_context)
 
 

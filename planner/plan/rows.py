@@ -91,7 +91,8 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
 
 def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
     """The chosen kernels, equal ones of one kind of block together."""
-    by_label = {costs.block.label: costs for costs in solved.costs}
+    padding = solved.decision.choice(solved.decision.mode).padding_tokens
+    by_label = {costs.block.label: costs for costs in solved.solver.costs(padding)}
     following = _following(solved)
     total_s = solved.chosen.timeline.busy_s
     merged: dict[tuple[str, str, frozenset[NodeKey]], KernelRow] = {}
