@@ -26,6 +26,8 @@ LEAST = 20
 """Rows below which a dozen constants are no fit but a memory."""
 _LOSS_SCALE = 0.1
 """Log residual where the loss turns from squares to absolutes."""
+_SHAKEN = 4
+"""Random starts beside the given ones: constants trade off, so there are local minima."""
 _NEAR = 0.01
 """A constant within this share of its range is at its bound."""
 
@@ -134,7 +136,8 @@ def solve(
     residual = _residual(model, rows, device, moving, fixed)
     first = {word.name: word.start for word in words} | fixed
     best: tuple[float, Floats] | None = None
-    for start in (first, *starts, _shaken(moving, first, seed)):
+    shaken = (_shaken(moving, first, seed + number) for number in range(_SHAKEN))
+    for start in (first, *starts, *shaken):
         cost, found = _least(residual, moving, first | dict(start))
         if best is None or cost < best[0]:
             best = (cost, found)
@@ -178,9 +181,9 @@ def _least(
         loss="soft_l1",
         f_scale=_LOSS_SCALE,
         diff_step=1e-4,
-        xtol=1e-5,
-        ftol=1e-6,
-        max_nfev=60,
+        xtol=1e-6,
+        ftol=1e-7,
+        max_nfev=100,
     )
     return float(found.cost), found.x
 
@@ -202,7 +205,7 @@ def _values(moving: Sequence[Constant], position: Floats) -> list[float]:
 
 
 def _shaken(moving: Sequence[Constant], start: Constants, seed: int) -> dict[str, float]:
-    """A second start a third of the way to a random point of the box: another basin, perhaps."""
+    """A start a third of the way to a random point of the box: another basin, perhaps."""
     places = []
     for word, share in zip(
         moving, np.random.default_rng(seed + 1).random(len(moving)), strict=True

@@ -120,7 +120,7 @@ def test_a_window_caps_what_a_sequence_holds():
     assert found.kv_bytes == 4 * 40 * PER_TOKEN
     # Any number of tokens more costs nothing, so the batch alone is limited.
     assert found.max_batch == int(1e6 // (40 * PER_TOKEN))
-    assert found.max_context > 10**9
+    assert found.max_context is None
 
 
 def test_a_load_that_does_not_fit_says_how_much_is_missing():
@@ -175,7 +175,7 @@ def test_the_longest_context_fits_and_one_more_token_does_not(room, batch):
 def test_a_load_fits_or_misses_by_what_it_lacks(model, room, batch, context):
     found = fit(model, room, decode(batch, context))
     assert found.fits == (found.missing_bytes == 0) == (found.max_batch >= batch)
-    assert found.fits == (found.max_context >= context)
+    assert found.fits == (found.max_context is None or found.max_context >= context)
     if not found.fits:
         assert found.missing_bytes == found.kv_bytes - room.kv_available_bytes
 
