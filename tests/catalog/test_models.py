@@ -9,11 +9,11 @@ from planner import resources
 from planner.errors import SpecError
 from planner.graph import totals
 from planner.graph.build import model_graph
-from planner.spec.question import blocks_of
 from planner.graph.types import Block, ModelGraph, Node
 from planner.ops.types import Formats, static
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_deployment, load_file
+from planner.spec.question import blocks_of
 from planner.spec.types import BlockCycle, ModelSpec
 
 CATALOG = Catalog.standard()
@@ -312,9 +312,7 @@ def test_an_example_names_a_model_and_a_gpu_that_exist(path: Path):
     deployment = load_deployment(path)
     assert CATALOG.find("gpu", deployment.gpu, deployment.origin.at("gpu"))
     model = CATALOG.find("model", deployment.model, deployment.origin.at("model"))
-    assert model_graph(
-        model, blocks_of(model, CATALOG), BF16, deployment.parallel.tensor
-    ).kinds
+    assert model_graph(model, blocks_of(model, CATALOG), BF16, deployment.parallel.tensor).kinds
 
 
 def test_the_small_cnn_by_hand():

@@ -10,9 +10,9 @@ from planner.graph.types import ModelGraph
 from planner.ops.types import Formats
 from planner.spec.load import load_text
 from planner.spec.types import ModelSpec
+from tests.graph.graph_samples import BF16, FP8, TINY
 
-BF16 = Formats(weights="bf16", matmul="bf16", activations="bf16", kv_cache="bf16")
-FP8 = Formats(weights="fp8", matmul="fp8", activations="bf16", kv_cache="fp8")
+__all__ = ["BF16", "FP8", "TINY"]
 
 DEVICE = Device(
     name="round",
@@ -25,50 +25,6 @@ DEVICE = Device(
     visible_bytes=1e6,
     capacity_bytes=1.1e6,
 )
-
-TINY = """\
-kind: model
-name: tiny
-title: Tiny decoder
-dims: {hidden: 64, heads: 8, kv_heads: 2, head_dim: hidden / heads, wide: 3 * hidden, vocab: 96}
-options: {window: null}
-sequence:
-  - {block: embed}
-  - {block: layer, times: 3}
-  - {block: head}
-blocks:
-  embed:
-    name: embed
-    inputs: {ids: [tokens]}
-    nodes:
-      embed_tokens: {op: embedding, in: ids, out: x, rows: vocab, features: hidden}
-    outputs: [x]
-  layer:
-    name: layer
-    inputs: {x: [tokens, hidden]}
-    nodes:
-      norm: {op: rms_norm, in: x, out: h}
-      q_proj: {op: linear, in: h, out: q, features: heads * head_dim, unit: head_dim, shard: column}
-      k_proj: {op: linear, in: h, out: k, features: kv_heads * head_dim, unit: head_dim, shard: kv}
-      v_proj: {op: linear, in: h, out: v, features: kv_heads * head_dim, unit: head_dim, shard: kv}
-      kv_cache_write: {op: kv_cache_write, in: [k, v], out: cache}
-      attention: {op: attention, in: [q, cache], out: attended, heads: heads, kv_heads: kv_heads, head_dim: head_dim, window: window}
-      o_proj: {op: linear, in: attended, out: projected, features: hidden, shard: row}
-      residual: {op: add, in: [x, projected], out: middle}
-      up_proj: {op: linear, in: middle, out: up, features: wide, shard: column}
-      act: {op: gelu, in: up, out: activated}
-      down_proj: {op: linear, in: activated, out: down, features: hidden, shard: row}
-      mlp_residual: {op: add, in: [middle, down], out: y}
-    outputs: [y]
-  head:
-    name: head
-    inputs: {x: [tokens, hidden]}
-    nodes:
-      select_last: {op: select_last, in: x, out: last}
-      lm_head: {op: linear, in: last, out: logits, features: vocab, shard: vocab, quantizable: false}
-      sampling: {op: sampling, in: logits, out: next_ids}
-    outputs: [next_ids]
-"""
 
 CNN = """\
 kind: model

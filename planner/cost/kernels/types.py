@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from planner.cost.types import Device
 from planner.num import Number
 
-ShapeT = TypeVar("ShapeT", contravariant=True)
+ShapeT_contra = TypeVar("ShapeT_contra", contravariant=True)
 
 Constants = Mapping[str, float]
 """Values of a model's constants, by name. SI units."""
@@ -40,7 +40,7 @@ class Variant:
     """At most 14."""
 
 
-class KernelModel(Protocol, Generic[ShapeT]):
+class KernelModel(Protocol, Generic[ShapeT_contra]):
     """Time of one kernel from its shape. Pure and vectorised: shapes may hold NumPy arrays.
 
     Time never falls when the work grows.
@@ -56,7 +56,13 @@ class KernelModel(Protocol, Generic[ShapeT]):
         ...
 
     def time_s(
-        self, variant: str, shape: ShapeT, device: Device, values: Constants, *, warm: bool = False
+        self,
+        variant: str,
+        shape: ShapeT_contra,
+        device: Device,
+        values: Constants,
+        *,
+        warm: bool = False,
     ) -> Number:
         """Seconds on the device, floor included.
 

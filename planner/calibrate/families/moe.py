@@ -1,0 +1,182 @@
+"""Blocks of routed experts: the engines' fused MoE layers, from ready router scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.calibrate import aiconfigurator, lint
+from planner.calibrate.aiconfigurator import Table
+from planner.calibrate.registry import register
+from planner.calibrate.types import Family, Mask, Pick, Rows
+from planner.cost.kernels.moe import MoeModel, MoeShape
+from planner.cost.kernels.moe_load import balanced, power_law
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Columns = dict[str, npt.NDArray[Any]]
+
+DTYPES = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "int4_wo": "int4",
+    "nvfp4": "nvfp4",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4_fp8",
+}
+KEYS = (
+    "num_tokens",
+    "hidden_size",
+    "inter_size",
+    "topk",
+    "num_experts",
+    "moe_tp_size",
+    "moe_ep_size",
+    "distribution",
+)
+LEAST_SHARE = 0.1
+"""A newer file with fewer of a variant's gated rows than this share of an older one supplements
+it, and is not read."""
+GROUPED = (7168, 2048, 8, 256)
+"""DeepSeek's hidden, intermediate, top-k and experts: its router picks groups first, so that its
+balanced rows touch fewer experts than the columns say."""
+RAW_TRITON = {(4096, 14336), (6144, 16384), (2816, 704)}
+"""Hidden and intermediate of models whose SGLang rows with expert parallelism sent pairs of other
+ranks to expert 0."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one variant in one file."""
+
+    table: Table
+    variant: str
+    columns: Columns
+
+
+def tables(root: Path, pick: Pick) -> Iterator[Rows]:
+    """Each variant of each GPU and engine, from the newest file that covers it."""
+    cells: dict[tuple[str, str], list[Table]] = {}
+    for table in aiconfigurator.tables(root, "moe", "moe_perf", pick):
+        cells.setdefault((table.gpu, table.engine), []).append(table)
+    for found in cells.values():
+        yield from map(_rows, _newest(found))
+
+
+def _newest(files: list[Table]) -> Iterator[Part]:
+    by_variant: dict[str, list[Part]] = {}
+    for table in files:
+        for part in _parts(table):
+            by_variant.setdefault(part.variant, []).append(part)
+    for parts in by_variant.values():
+        gated = [int(_gated(part.table, part.columns).sum()) for part in parts]
+        covers = [count >= LEAST_SHARE * max(gated) for count in gated]
+        yield [part for part, covering in zip(parts, covers, strict=True) if covering][-1]
+
+
+def _parts(table: Table) -> Iterator[Part]:
+    columns = aiconfigurator.read(table, ["kernel_source", "moe_dtype", *KEYS])
+    names = [
+        f"{s}|{d}" for s, d in zip(columns["kernel_source"], columns["moe_dtype"], strict=True)
+    ]
+    distinct, which = np.unique(names, return_inverse=True)
+    variants = [_variant(table, *name.split("|")) for name in distinct]
+    for variant in sorted(set(variants) - {""}):
+        mine = np.isin(which, [i for i, name in enumerate(variants) if name == variant])
+        yield Part(table, variant, {name: column[mine] for name, column in columns.items()})
+
+
+def _variant(table: Table, source: str, dtype: str) -> str:
+    """Kernel family and format; empty for what the model does not describe."""
+    if dtype not in DTYPES or "situ_as_silu" in source or "min_latency" in source:
+        return ""
+    for kernel in ("marlin", "xpu", "triton", "deepgemm", "cutlass"):
+        if kernel in source:
+            return f"{kernel}_{DTYPES[dtype]}"
+    if table.engine == "tensorrt-llm":
+        generated = "mxfp4" in dtype
+        return f"{'trtllm' if generated else 'cutlass'}_{DTYPES[dtype]}"
+    return f"{'trtllm' if 'trtllm' in source else 'triton'}_{DTYPES[dtype]}"
+
+
+def _rows(part: Part) -> Rows:
+    table, columns = part.table, part.columns
+    columns["gated"] = _gated(table, columns)
+    keys = [columns[name] for name in (*KEYS, "gated")]
+    merged = lint.merge(keys, columns["time_s"])
+    columns = {name: column[merged.first] for name, column in columns.items()}
+    flags = _flags(part, columns, merged.time_s)
+    return Rows(
+        family="moe",
+        gpu=table.gpu,
+        engine=table.engine,
+        version=table.version,
+        variant=part.variant,
+        source=table.source,
+        shape=_shape(columns),
+        time_s=merged.time_s,
+        lint=flags,
+        kept=lint.kept(flags, len(merged.time_s)),
+        merged=merged.repeats,
+    )
+
+
+def _gated(table: Table, columns: Columns) -> Mask:
+    """TensorRT-LLM names its non-gated rows; elsewhere Nemotron's shapes are, but on the A100."""
+    if table.engine == "tensorrt-llm":
+        return np.array(["nongated" not in source for source in columns["kernel_source"]])
+    nemotron = (columns["topk"] == 22) | (  # noqa: PLR2004 – Nemotron 3 Super
+        (columns["hidden_size"] == 2688) & (columns["inter_size"] == 1856)  # noqa: PLR2004
+    )
+    gated: Mask = ~nemotron | (table.gpu == "a100-80gb-sxm")
+    return gated
+
+
+def _shape(columns: Columns) -> MoeShape:
+    n, hidden, inter, k, experts, tp, ep = (columns[name].astype(np.float64) for name in KEYS[:7])
+    names = columns["distribution"].astype(str)
+    skewed = np.char.startswith(names, "power_law_")
+    even = balanced(n, k, experts, ep)
+    pairs, touched = even.pairs.copy(), even.touched.copy()
+    if skewed.any():
+        alpha = np.array([float(name.removeprefix("power_law_")) for name in names[skewed]])
+        load = power_law(n[skewed], k[skewed], experts[skewed], ep[skewed], alpha)
+        pairs[skewed], touched[skewed] = load.pairs, load.touched
+    return MoeShape(n, hidden, inter / tp, k, pairs, touched, columns["gated"].astype(np.float64))
+
+
+def _flags(part: Part, columns: Columns, time_s: npt.NDArray[np.float64]) -> dict[str, Mask]:
+    even = columns["distribution"] == "balanced"
+    shape = np.stack([columns[name] for name in KEYS[1:5]], axis=-1)
+    grouped = even & (shape == np.array(GROUPED)).all(axis=-1)
+    if part.table.engine == "tensorrt-llm":
+        grouped = np.zeros(len(even), bool)
+    runs = lint.runs([columns[name] for name in (*KEYS[1:], "gated")], columns["num_tokens"])
+    return {
+        "non-positive": lint.non_positive(time_s),
+        "foreign": columns["foreign"],
+        "outside": grouped,
+        "another-kernel": _clamped(part, columns),
+        **lint.neighbours(time_s, runs),
+    }
+
+
+def _clamped(part: Part, columns: Columns) -> Mask:
+    """SGLang rows whose pairs of other ranks ran on expert 0."""
+    spread: Mask = columns["moe_ep_size"] > 1
+    if part.table.engine != "sglang" or not part.variant.startswith("triton"):
+        return np.zeros(len(spread), bool)
+    if part.table.gpu == "a100-80gb-sxm":
+        return spread
+    pairs = zip(columns["hidden_size"].tolist(), columns["inter_size"].tolist(), strict=True)
+    raw: Mask = spread & np.array([pair in RAW_TRITON for pair in pairs])
+    return raw
+
+
+register(Family("moe", MoeModel(), tables))
