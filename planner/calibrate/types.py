@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -101,6 +101,20 @@ class Starter(Protocol):
     def __call__(self, rows: Rows, device: Device) -> Iterable[Constants]: ...
 
 
+@dataclass(frozen=True)
+class Axes:
+    """What a family's rows can be left out by, each array parallel to `Rows.time_s`."""
+
+    sizes: Mapping[str, Floats] = field(default_factory=dict)
+    """Amounts of work, as ``bytes`` and ``flops``."""
+    groups: Mapping[str, Floats] = field(default_factory=dict)
+    """Codes of what belongs to one model, as ``shape``: equal codes are left out together."""
+
+
+def _no_axes(rows: Rows) -> Axes:  # noqa: ARG001 - a family's own function names it
+    return Axes()
+
+
 def _no_starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 - a Starter
 
     return ()
@@ -114,3 +128,4 @@ class Family:
     model: KernelModel[Any]
     tables: Reader
     starts: Starter = field(default=_no_starts)
+    axes: Callable[[Rows], Axes] = field(default=_no_axes)

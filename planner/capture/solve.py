@@ -10,7 +10,9 @@ from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.kernel import kernel_time, kernel_work
+from planner.cost.estimate import Estimate, Estimator, bound_of
+from planner.cost.estimate import Kernel as Priceable
+from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.explore import Space, explore
@@ -30,6 +32,7 @@ class PricedGroup:
 
     group: Group
     work: KernelWork
+    estimate: Estimate
     refusal: str | None
 
 
@@ -85,6 +88,7 @@ class Problem:
     device: Device
     engine: Engine
     fixed: FixedCosts
+    estimator: Estimator
     spaces: dict[bool, Space] = field(default_factory=dict)
     """State graphs by whether order matters: they depend on structure alone and may be shared."""
 
@@ -110,7 +114,9 @@ class Problem:
         tile = group.rule.query_tile if group.rule else None
         tiling = Tiling(tile, self.device.l2_bytes) if tile else None
         work = kernel_work(group.border, costs, self.device, tiling)
-        return PricedGroup(group, work, limit_refusal(group, costs, self.engine))
+        name = group.rule.kernel if group.rule else None
+        estimate = self.estimator.estimate(Priceable(group.border, costs, work, name))
+        return PricedGroup(group, work, estimate, limit_refusal(group, costs, self.engine))
 
     @cached_property
     def covered(self) -> frozenset[tuple[int, str]]:
@@ -193,13 +199,10 @@ class Problem:
         launches, fixed = priced.group.launches, self.fixed
         outside, splits = self._leaves_graph(priced.group)
         in_graph = mode != "none" and not outside and not (splits and mode == "piecewise")
-        if in_graph:
-            time = kernel_time(priced.work, launches * fixed.graph_node_s)
-            return Kernel(priced.group, priced.work, time, 0.0, in_graph)
-        launch_s = launches * fixed.launch_s
+        launch_s = 0.0 if in_graph else launches * fixed.launch_s
         if splits and mode == "piecewise":
             launch_s += fixed.replay_s
-        time = kernel_time(priced.work, launches * fixed.kernel_s)
+        time = _kernel_time(priced, fixed, in_graph=in_graph)
         return Kernel(priced.group, priced.work, time, launch_s, in_graph)
 
     def _leaves_graph(self, group: Group) -> tuple[bool, bool]:
@@ -223,6 +226,26 @@ class Problem:
             if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
             for offset in (0, 1)
         )
+
+
+def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> KernelTime:
+    """Estimates are those of graph nodes: outside a graph a kernel starts as a launched one does,
+    and every launch beyond the first has its own start.
+    """
+    estimate, launches = priced.estimate, priced.group.launches
+    start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
+    floor_s = 0.0
+    if launches:
+        floor_s = estimate.floor_s + launches * start_s - fixed.graph_node_s
+    return KernelTime(
+        floor_s + estimate.core_s,
+        floor_s,
+        bound_of(priced.work, floor_s, estimate.core_s),
+        estimate.evidence,
+        estimate.family,
+        estimate.log_low,
+        estimate.log_high,
+    )
 
 
 def _seam_edges(block: Block, following: Block) -> frozenset[tuple[str, str]]:

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.common.options import catalog_option, db_option, example, json_option, set_option
+from planner.cli.common.options import (
+    catalog_option,
+    db_option,
+    example,
+    json_option,
+    model_option,
+    set_option,
+)
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
     from planner.plan.diff import GpuColumn, PlanDiff
+    from planner.spec.question import CostModel
 
 
 @click.command(
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 @set_option
 @catalog_option
 @db_option
+@model_option
 @json_option
 def command(
     *,
@@ -37,6 +46,7 @@ def command(
     sets: tuple[str, ...],
     catalogs: tuple[Path, ...],
     db: str | None,
+    cost_model: CostModel,
     as_json: bool,
 ) -> None:
     """Compare plans A and B, each a file or the beginning of a stored plan's id.
@@ -52,11 +62,11 @@ def command(
         raise UsageError("diff takes two plans, or one deployment with --gpu", hint)
     catalog = catalog_of(catalogs)
     if gpus is not None:
-        plans = plans_on(Path(a), gpus.split(","), sets, catalog)
+        plans = plans_on(Path(a), gpus.split(","), sets, catalog, cost_model)
         found = {name: catalog.find("gpu", name) for name in plans}
         _print_gpus(side_by_side(plans, found), as_json)
     if b is not None:
-        first, second = (named_plan(name, sets, catalog, db) for name in (a, b))
+        first, second = (named_plan(name, sets, catalog, db, cost_model) for name in (a, b))
         _print_two(diff(first, second), as_json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +13,12 @@ from planner.cli.common.options import (
     example,
     explain_option,
     json_option,
+    model_option,
     set_option,
 )
+
+if TYPE_CHECKING:
+    from planner.spec.question import CostModel
 
 
 @click.command(
@@ -24,6 +29,7 @@ from planner.cli.common.options import (
 @set_option
 @catalog_option
 @db_option
+@model_option
 @click.option("--no-save", is_flag=True, help="Do not keep the plan in the store.")
 @json_option
 @explain_option
@@ -36,6 +42,7 @@ def command(
     sets: tuple[str, ...],
     catalogs: tuple[Path, ...],
     db: str | None,
+    cost_model: CostModel,
     no_save: bool,
     as_json: bool,
     explain: bool,
@@ -54,7 +61,7 @@ def command(
     from planner.spec.load import load_deployment
     from planner.spec.question import ask
 
-    question = ask(load_deployment(file, sets), catalog_of(catalogs))
+    question = ask(load_deployment(file, sets), catalog_of(catalogs), cost_model)
     plan = assemble(question)
     advices = advise(question) if advice else None
     if as_json:

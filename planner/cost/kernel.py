@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.cost.annotate import BlockCosts
-from planner.cost.types import Device, KernelTime, KernelWork
+from planner.cost.types import Device, KernelWork
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.num import Number, maximum
 from planner.ops.types import OpClass, Tiling
@@ -86,18 +86,3 @@ def kernel_work(
         hbm_bytes / device.bandwidth_bytes_per_s,
         link_bytes / device.link_bytes_per_s if device.link_bytes_per_s else 0,
     )
-
-
-def kernel_time(work: KernelWork, fixed_s: float) -> KernelTime:
-    """Bare roofline plus a fixed cost: t = t_fixed + max(matrix, vector, memory, network).
-
-    The resources are taken to overlap perfectly, so this is a lower bound of the kernel's own
-    work. Calibrated kernel models replace the maximum and keep the place. For one load.
-    """
-    compute_s = max(work.matmul_s, work.vector_s)
-    resources = {"compute": compute_s, "memory": work.memory_s, "network": work.network_s}
-    bound = max(resources, key=resources.__getitem__)
-    longest = resources[bound]
-    if fixed_s > longest:
-        bound = "launch"
-    return KernelTime(fixed_s + longest, fixed_s, bound)  # type: ignore[arg-type]

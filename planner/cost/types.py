@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from planner.graph.types import Node
@@ -130,4 +130,9 @@ class KernelTime:
     time_s: Number
     fixed_s: float
     bound: Bound
-    evidence: Evidence = field(default="datasheet")
+    evidence: Evidence
+    family: str = ""
+    """Kernels of one family share the errors of its model."""
+    log_low: float | None = None
+    log_high: float | None = None
+    """80 % interval of log(real / predicted); None where no residuals are known."""

@@ -10,6 +10,7 @@ from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
 from planner.graph.totals import kv_bytes_per_token, parameters
 from planner.plan.identity import digest, parts, plan_id
+from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
 from planner.plan.memory import memory_plan
 from planner.plan.rows import kernel_rows, node_rows, totals
@@ -93,6 +94,7 @@ def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
 
 def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:
     chosen = solved.chosen
+    low_s, high_s = interval(chosen) or (None, None)
     modes = {
         MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
         for mode, solution in solved.solutions.items()
@@ -100,8 +102,8 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
     fixed = solved.fixed
     return StepTime(
         chosen.timeline.time_s,
-        None,
-        None,
+        low_s,
+        high_s,
         MODE_WORDS[solved.decision.mode],
         solved.step.kind,
         solved.step.tokens,
@@ -160,11 +162,24 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
-        "calibration": question.calibration.name
-        if question.calibration
-        else "none (bare roofline)",
-        "cost_model": "roofline plus documented fixed costs",
+        "calibration": _describe_constants(prepared),
+        "cost_model": _COST_MODELS[question.cost_model],
     }
+
+
+_COST_MODELS = {
+    "calibrated": "kernel models with fitted constants, plus documented launch costs",
+    "roofline": "bare roofline plus documented fixed costs",
+}
+
+
+def _describe_constants(prepared: Prepared) -> str:
+    """Whose constants priced the step, the most used first."""
+    used = prepared.constants.used.values()
+    if prepared.question.cost_model == "roofline" or not used:
+        return "none (bare roofline)"
+    names = dict.fromkeys(f"{f.source.split(':')[0]} ({f.evidence})" for f in used if f.measured)
+    return ", ".join(names) or "none measured: typical values (datasheet)"
 
 
 def _describe_backend(question: Question, engine: Engine) -> str:

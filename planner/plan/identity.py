@@ -11,8 +11,8 @@ from planner.cost.engine import Engine
 from planner.ops.types import Formats
 from planner.spec.question import Question
 
-COST_MODEL = "roofline-1"
-"""Name of the cost model. Changes when the same question may get another answer."""
+COST_MODELS = {"calibrated": "calibrated-1", "roofline": "roofline-1"}
+"""By name. The version moves when the same question may get another answer."""
 
 ID_DIGITS = 12
 
@@ -56,7 +56,6 @@ def model_digest(question: Question) -> str:
 def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
     """The eight hashes of a question. Names and prices are no part of it."""
     deployment = question.deployment
-    calibration = question.calibration
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
     workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
     return {
@@ -76,8 +75,8 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
             ]
         ),
         "workload": digest([step, workload]),
-        "calibration": spec_digest(calibration) if calibration else digest("none"),
-        "cost_model": digest(COST_MODEL),
+        "calibration": digest([spec_digest(each.calibration) for each in question.calibrations]),
+        "cost_model": digest(COST_MODELS[question.cost_model]),
     }
 
 

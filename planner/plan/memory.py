@@ -110,9 +110,7 @@ def changed(question: Question, **changes: dict[str, Any]) -> Question:
         for name, fields in changes.items()
     }
     made = deployment.model_copy(update=update)
-    return Question(
-        made, question.model, question.blocks, question.gpu, question.backend, question.calibration
-    )
+    return replace(question, deployment=made)
 
 
 def _fits(prepared: Prepared, **changes: dict[str, Any]) -> bool:

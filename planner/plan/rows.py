@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from planner.capture.solve import Kernel, SolvedRun
 from planner.cost.annotate import BlockCosts
+from planner.cost.estimate import roofline_s
 from planner.cost.kernel import border, kernel_work
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import ModelGraph
@@ -161,6 +163,9 @@ def _kernel_row(
         float(work.link_bytes),
         float(time.time_s),
         time.fixed_s,
+        roofline_s(work),
+        None if time.log_low is None else float(time.time_s) * math.exp(time.log_low),
+        None if time.log_high is None else float(time.time_s) * math.exp(time.log_high),
         time.bound,
         run.times * float(time.time_s) / total_s if total_s else 0.0,
         time.evidence,
@@ -179,7 +184,7 @@ def totals(kernels: tuple[KernelRow, ...], nodes: tuple[NodeRow, ...]) -> Totals
         hbm,
         _sum((n.repeat, n.hbm_bytes) for n in nodes if not n.composite),
         matmul / hbm if hbm else 0.0,
-        _sum((k.repeat, k.time_s - k.fixed_s) for k in kernels),
+        _sum((k.repeat, k.roofline_s) for k in kernels),
     )
 
 

@@ -10,7 +10,9 @@ from planner.capture.decide import decide, fixed_costs
 from planner.capture.solve import Problem, Solution
 from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.annotate import BlockCosts, annotate
+from planner.cost.constants import Constants, candidates
 from planner.cost.engine import Engine, resolve
+from planner.cost.estimate import CalibratedEstimator, Estimator, RooflineEstimator
 from planner.cost.types import Device, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
@@ -34,6 +36,14 @@ class Prepared:
     graph: ModelGraph
     device: Device
     notes: tuple[str, ...]
+    constants: Constants
+    """Calibrated constants to draw on, and which of them were."""
+
+    def estimator(self, fixed: FixedCosts) -> Estimator:
+        """What prices kernels under the question's cost model."""
+        if self.question.cost_model == "roofline":
+            return RooflineEstimator(fixed.graph_node_s)
+        return CalibratedEstimator(self.device, self.constants)
 
     def engine(self, kind: str) -> Engine:
         """The engine as a step of that kind sees it."""
@@ -63,7 +73,10 @@ def prepare(question: Question) -> Prepared:
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
-    return Prepared(question, chosen, graph, device(question.gpu), notes)
+    lenders = candidates(
+        question.calibrations, deployment.calibration, question.gpu, question.backend.name
+    )
+    return Prepared(question, chosen, graph, device(question.gpu), notes, Constants(lenders))
 
 
 def behaviour(engine: Engine, step: StepLoad) -> Hashable:
@@ -122,7 +135,7 @@ def solve_step(
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
     fixed = fixed_costs(engine, deployment.host.launch)
-    solver = Solver(prepared, step, engine, fixed, decision)
+    solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed))
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
@@ -162,6 +175,7 @@ class Solver:
     engine: Engine
     fixed: FixedCosts
     decision: Decision
+    estimator: Estimator
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
@@ -195,7 +209,13 @@ class Solver:
             groups, spaces = self._entry(rule_set)
             device = self.prepared.device
             self._problems[rule_set, padding] = Problem(
-                groups, self.costs(padding), device, self.engine, self.fixed, spaces
+                groups,
+                self.costs(padding),
+                device,
+                self.engine,
+                self.fixed,
+                self.estimator,
+                spaces,
             )
         return self._problems[rule_set, padding]
 

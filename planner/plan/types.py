@@ -100,6 +100,12 @@ class KernelRow:
     time_s: float
     """Device time of one occurrence."""
     fixed_s: float
+    """What of it is starting and draining."""
+    roofline_s: float
+    """Its bare roofline: what no kernel beats at the datasheet's rates."""
+    low_s: float | None
+    high_s: float | None
+    """80 % interval of one occurrence; None where no residuals are known."""
     bound: str
     share: float
     evidence: str
@@ -155,7 +161,7 @@ class Totals:
     flops_per_byte: float
     """Matrix FLOPs over HBM bytes of the chosen kernels: the byte-weighted mean of the kernels'."""
     roofline_s: float
-    """Sum of the kernels' rooflines: the step without any fixed cost."""
+    """Sum of the kernels' bare rooflines: no step of these kernels beats it."""
 
 
 @dataclass(frozen=True)

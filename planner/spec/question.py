@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.spec.catalog import Catalog
 from planner.spec.types import (
@@ -17,34 +18,83 @@ from planner.spec.types import (
     ModelSpec,
 )
 
+CostModel = Literal["calibrated", "roofline"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A calibration, with what tells how near its GPU is to another."""
+
+    calibration: CalibrationSpec
+    architecture: str
+    capability: float | None
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A deployment, its model with blocks, its GPU, its engine and its calibration."""
+    """A deployment, its model with blocks, its GPU, its engine and its calibrations."""
 
     deployment: DeploymentSpec
     model: ModelSpec
     blocks: Mapping[str, BlockSpec]
     gpu: GpuSpec
     backend: BackendSpec
-    calibration: CalibrationSpec | None = None
+    calibrations: tuple[Measured, ...] = ()
+    """Those that may lend constants: the one the deployment names, or the nearest ones."""
+    cost_model: CostModel = "calibrated"
 
 
-def ask(deployment: DeploymentSpec, catalog: Catalog) -> Question:
+def ask(
+    deployment: DeploymentSpec, catalog: Catalog, cost_model: CostModel = "calibrated"
+) -> Question:
     """Look up all that a deployment names. Raises SpecError where a name is unknown."""
     origin = deployment.origin
     model = catalog.find("model", deployment.model, origin.at("model"))
     gpu = catalog.find("gpu", deployment.gpu, origin.at("gpu"))
     backend = catalog.find("backend", deployment.backend.name, origin.at("backend", "name"))
-    calibration = None
-    if deployment.calibration is not None:
-        found = catalog.find("calibration", deployment.calibration, origin.at("calibration"))
-        assert isinstance(found, CalibrationSpec)
-        calibration = found
     assert isinstance(model, ModelSpec)
     assert isinstance(gpu, GpuSpec)
     assert isinstance(backend, BackendSpec)
-    return Question(deployment, model, blocks_of(model, catalog), gpu, backend, calibration)
+    calibrations: tuple[Measured, ...] = ()
+    if cost_model == "calibrated":
+        calibrations = _calibrations(deployment, gpu, backend, catalog)
+    blocks = blocks_of(model, catalog)
+    return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model)
+
+
+NEAREST = 3
+"""Calibrations that are read: the next would lend nothing that these lack, and reading costs."""
+
+
+def _calibrations(
+    deployment: DeploymentSpec, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
+) -> tuple[Measured, ...]:
+    """The named calibration first, then those of the nearest GPUs by their file names."""
+    found = []
+    if deployment.calibration is not None:
+        origin = deployment.origin.at("calibration")
+        named = catalog.find("calibration", deployment.calibration, origin)
+        found.append(Measured(named, gpu.architecture, gpu.capability))
+    engines = catalog.names("backend")
+    ranked = []
+    for name in catalog.names("calibration"):
+        engine = next((e for e in engines if name.endswith(f"-{e}")), None)
+        if engine is None:
+            continue
+        other = catalog.find("gpu", name.removesuffix(f"-{engine}"))
+        nearness = (
+            other.name != gpu.name,
+            other.architecture != gpu.architecture,
+            other.vendor != gpu.vendor,
+            abs((other.capability or 0.0) - (gpu.capability or 0.0)),
+            engine != backend.name,
+            name,
+        )
+        ranked.append((nearness, name, other))
+    for _, name, other in sorted(ranked, key=lambda each: each[0])[:NEAREST]:
+        calibration = catalog.find("calibration", name)
+        found.append(Measured(calibration, other.architecture, other.capability))
+    return tuple(found)
 
 
 def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:

@@ -104,9 +104,25 @@ def test_the_step_is_fixed_costs_plus_rooflines():
     assert PLAN.step.time_s == pytest.approx(inside + PLAN.step.fixed_s["replay_s"], rel=1e-3)
 
 
-def test_no_interval_without_residuals():
-    assert PLAN.step.low_s is None
-    assert PLAN.step.high_s is None
+def test_the_bare_roofline_has_no_interval_and_is_the_lower_bound():
+    bare = assemble(ask(question().deployment, CATALOG, "roofline"))
+    assert (bare.step.low_s, bare.step.high_s) == (None, None)
+    assert {kernel.evidence for kernel in bare.kernels} == {"datasheet"}
+    assert bare.step.time_s < PLAN.step.time_s
+    moved = {n for n in bare.parts if bare.parts[n] != PLAN.parts[n]}
+    assert moved == {"cost_model", "calibration"}
+
+
+def test_the_interval_holds_the_prediction():
+    assert PLAN.step.low_s < PLAN.step.time_s < PLAN.step.high_s
+    for kernel in PLAN.kernels:
+        assert kernel.low_s <= kernel.time_s * 1.1
+        assert kernel.high_s >= kernel.time_s * 0.9
+
+
+def test_no_kernel_beats_its_own_roofline():
+    for kernel in PLAN.kernels:
+        assert kernel.time_s - kernel.fixed_s >= kernel.roofline_s * (1 - 1e-12)
 
 
 def test_composites_are_not_counted_twice():

@@ -19,6 +19,7 @@ from planner.capture.solve import Problem
 from planner.capture.types import FixedCosts
 from planner.cost.annotate import annotate
 from planner.cost.engine import Engine
+from planner.cost.estimate import RooflineEstimator
 from planner.cost.types import Device
 from planner.fusion.groups import structure
 from planner.graph.build import model_graph
@@ -168,6 +169,7 @@ def test_search_over_blocks_equals_brute_force_over_the_unrolled_model(made):
         DEVICE,
         toy,
         FIXED,
+        RooflineEstimator(FIXED.graph_node_s),
     )
     found = problem.solve("full").timeline.time_s
     nodes, result = unrolled(graph, times)

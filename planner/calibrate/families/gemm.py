@@ -17,8 +17,8 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.registry import register
-from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
-from planner.cost.kernels.gemm import KINDS, MODEL, GemmShape
+from planner.calibrate.types import Axes, Family, Floats, Mask, Pick, Rows
+from planner.cost.kernels.gemm import KINDS, MODEL, GemmShape, peak_flops_per_s
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 
@@ -26,8 +26,6 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 VARIANTS = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
 """Our variant by the table's `gemm_dtype`; INT8 and INT4 tables are of engines long replaced."""
-_CUTLASS = {"vllm": "fp8_cutlass", "sglang": "fp8_cutlass"}
-"""Engines whose FP8 product is CUTLASS's, which splits only few rows."""
 _COPIES = 6
 """Distinct weights in the loops of vLLM (16-bit and FP8) and SGLang."""
 _MOST_COPIES = 5
@@ -53,7 +51,7 @@ def tables(root: Path, pick: Pick) -> Iterator[Rows]:
 
 def _rows(table: Table, variant: str, columns: Columns) -> Rows:
     if variant == "fp8":
-        variant = _CUTLASS.get(table.engine, variant)
+        variant = _fp8(table.engine, gpu_device(table.gpu))
     keys = [columns[name] for name in "mnk"]
     merged = lint.merge(keys, columns["time_s"])
     rows, features, depth = (key[merged.first].astype(np.float64) for key in keys)
@@ -77,23 +75,31 @@ def _rows(table: Table, variant: str, columns: Columns) -> Rows:
     )
 
 
+def _fp8(engine: str, gpu: Device) -> str:
+    """The FP8 kernel an engine runs: cuBLAS's under TensorRT-LLM, else one of CUTLASS's."""
+    if engine == "tensorrt-llm" or "fp8" not in gpu.matrix_flops_per_s:
+        return "fp8"
+    small = engine == "vllm" and gpu.architecture in {"ada", "blackwell-consumer"}
+    return "fp8_cutlass_sm89" if small else "fp8_cutlass"
+
+
 def _looped(engine: str, variant: str, shape: GemmShape, gpu: Device) -> GemmShape:
     """The shape with what the engine's benchmark cycles through."""
     one = np.ones_like(shape.rows)
     weights, inputs = one, one
     if engine == "tensorrt-llm":
-        size = shape.features * shape.depth * bytes_per_element(KINDS[variant].weight)
+        size = shape.features * shape.depth * bytes_per_element(KINDS[variant].operand)
         weights = np.clip(np.ceil(gpu.l2_bytes / size), 1, _MOST_COPIES)
     elif engine == "sglang":
         weights, inputs = _COPIES * one, _COPIES * one
-    elif variant in {"bf16", "fp8_cutlass"}:
+    elif variant == "bf16" or variant.startswith("fp8_cutlass"):
         weights = _COPIES * one
     return GemmShape(shape.rows, shape.depth, shape.features, weights, inputs)
 
 
 def _flags(variant: str, shape: GemmShape, time_s: Floats, gpu: Device) -> dict[str, Mask]:
     kind = KINDS[variant]
-    weight = shape.features * shape.depth * bytes_per_element(kind.weight)
+    weight = shape.features * shape.depth * bytes_per_element(kind.operand)
     read = shape.rows * shape.depth * bytes_per_element(kind.operand)
     written = 2 * shape.rows * shape.features
     flops = 2 * shape.rows * shape.features * shape.depth
@@ -102,7 +108,7 @@ def _flags(variant: str, shape: GemmShape, time_s: Floats, gpu: Device) -> dict[
     flags = lint.neighbours(time_s, lint.runs([shape.features, shape.depth], shape.rows))
     return flags | {
         "non-positive": lint.non_positive(time_s),
-        "impossible": lint.faster_than(time_s, flops / gpu.peak(kind.operand)),
+        "impossible": lint.faster_than(time_s, flops / peak_flops_per_s(variant, gpu)),
         "faster-than-dram": lint.faster_than(time_s, moved_s),
         "l2-hot": cycle < gpu.l2_bytes,
         "another-kernel": _odd_row(shape, time_s),
@@ -116,7 +122,8 @@ def _odd_row(shape: GemmShape, time_s: Floats) -> Mask:
     pairs = (rows[:-1] == 1) & (rows[1:] == 2)  # noqa: PLR2004 - one row and two
     ratio = here[:-1][pairs] / here[1:][pairs]
     odd = len(ratio) > 0 and float(np.median(ratio)) > _ODD_ROW
-    return (shape.rows == 1) & odd
+    mask: Mask = (shape.rows == 1) & odd
+    return mask
 
 
 def _rejection(shape: GemmShape, time_s: Floats) -> str:
@@ -129,4 +136,13 @@ def _rejection(shape: GemmShape, time_s: Floats) -> str:
     )
 
 
-FAMILY = register(Family("gemm", MODEL, tables))
+def axes(rows: Rows) -> Axes:
+    """Bytes, FLOPs, and the pairs of features and depth that are a model's weights."""
+    shape, width = rows.shape, bytes_per_element(KINDS[rows.variant].operand)
+    weight = shape.features * shape.depth
+    moved = width * (weight + shape.rows * shape.depth) + 2 * shape.rows * shape.features
+    pair = shape.features * (1 + shape.depth.max()) + shape.depth
+    return Axes({"bytes": moved, "flops": 2 * shape.rows * weight}, {"shape": pair})
+
+
+FAMILY = register(Family("gemm", MODEL, tables, axes=axes))

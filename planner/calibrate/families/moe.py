@@ -59,9 +59,14 @@ class Part:
     variant: str
     columns: Columns
 
+    @property
+    def format(self) -> str:
+        """The variant's second part."""
+        return self.variant.partition("_")[2]
+
 
 def tables(root: Path, pick: Pick) -> Iterator[Rows]:
-    """Each variant of each GPU and engine, from the newest file that covers it."""
+    """Each format of each GPU and engine, with all its kernels, from the newest covering file."""
     cells: dict[tuple[str, str], list[Table]] = {}
     for table in aiconfigurator.tables(root, "moe", "moe_perf", pick):
         cells.setdefault((table.gpu, table.engine), []).append(table)
@@ -70,14 +75,17 @@ def tables(root: Path, pick: Pick) -> Iterator[Rows]:
 
 
 def _newest(files: list[Table]) -> Iterator[Part]:
-    by_variant: dict[str, list[Part]] = {}
+    by_format: dict[str, list[list[Part]]] = {}
     for table in files:
-        for part in _parts(table):
-            by_variant.setdefault(part.variant, []).append(part)
-    for parts in by_variant.values():
-        gated = [int(_gated(part.table, part.columns).sum()) for part in parts]
+        parts = list(_parts(table))
+        for name in {part.format for part in parts}:
+            mine = [part for part in parts if part.format == name]
+            by_format.setdefault(name, []).append(mine)
+    for name in sorted(by_format):
+        gated = [sum(int(_gated(each).sum()) for each in parts) for parts in by_format[name]]
         covers = [count >= LEAST_SHARE * max(gated) for count in gated]
-        yield [part for part, covering in zip(parts, covers, strict=True) if covering][-1]
+        chosen = zip(by_format[name], covers, strict=True)
+        yield from [parts for parts, covering in chosen if covering][-1]
 
 
 def _parts(table: Table) -> Iterator[Part]:
@@ -107,7 +115,7 @@ def _variant(table: Table, source: str, dtype: str) -> str:
 
 def _rows(part: Part) -> Rows:
     table, columns = part.table, part.columns
-    columns["gated"] = _gated(table, columns)
+    columns["gated"] = _gated(part)
     keys = [columns[name] for name in (*KEYS, "gated")]
     merged = lint.merge(keys, columns["time_s"])
     columns = {name: column[merged.first] for name, column in columns.items()}
@@ -127,14 +135,20 @@ def _rows(part: Part) -> Rows:
     )
 
 
-def _gated(table: Table, columns: Columns) -> Mask:
-    """TensorRT-LLM names its non-gated rows; elsewhere Nemotron's shapes are, but on the A100."""
-    if table.engine == "tensorrt-llm":
+def _gated(part: Part) -> Mask:
+    """TensorRT-LLM names its non-gated rows; elsewhere Nemotron's shapes are, with exceptions.
+
+    On the A100 they ran gated, and so did SGLang's Triton kernel on Nemotron's latent experts:
+    its rate is 143 TFLOP/s on H200 if two matrices are counted, 215 like its other rows if three.
+    """
+    columns = part.columns
+    if part.table.engine == "tensorrt-llm":
         return np.array(["nongated" not in source for source in columns["kernel_source"]])
-    nemotron = (columns["topk"] == 22) | (  # noqa: PLR2004 – Nemotron 3 Super
-        (columns["hidden_size"] == 2688) & (columns["inter_size"] == 1856)  # noqa: PLR2004
-    )
-    gated: Mask = ~nemotron | (table.gpu == "a100-80gb-sxm")
+    hidden = columns["hidden_size"]
+    nemotron = (columns["topk"] == 22) | ((hidden == 2688) & (columns["inter_size"] == 1856))  # noqa: PLR2004
+    gated: Mask = ~nemotron | (part.table.gpu == "a100-80gb-sxm")
+    if part.table.engine == "sglang" and part.variant.startswith("triton"):
+        gated |= hidden == 1024  # noqa: PLR2004
     return gated
 
 
@@ -168,12 +182,12 @@ def _flags(part: Part, columns: Columns, time_s: npt.NDArray[np.float64]) -> dic
 
 
 def _clamped(part: Part, columns: Columns) -> Mask:
-    """SGLang rows whose pairs of other ranks ran on expert 0."""
+    """SGLang rows whose pairs of other ranks ran on expert 0: all in 0.5.10, the A100's file."""
     spread: Mask = columns["moe_ep_size"] > 1
+    if part.table.engine == "sglang" and part.table.version == "0.5.10":
+        return spread
     if part.table.engine != "sglang" or not part.variant.startswith("triton"):
         return np.zeros(len(spread), bool)
-    if part.table.gpu == "a100-80gb-sxm":
-        return spread
     pairs = zip(columns["hidden_size"].tolist(), columns["inter_size"].tolist(), strict=True)
     raw: Mask = spread & np.array([pair in RAW_TRITON for pair in pairs])
     return raw

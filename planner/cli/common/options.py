@@ -32,6 +32,13 @@ db_option = click.option(
     metavar="URL",
     help="The store: a file or a postgresql:// URL; else PLANNER_DB, else your data folder.",
 )
+model_option = click.option(
+    "--model",
+    "cost_model",
+    type=click.Choice(["calibrated", "roofline"]),
+    default="calibrated",
+    help="What times kernels: fitted kernel models (the default), or the bare roofline.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 explain_option = click.option(
     "--explain",

@@ -11,7 +11,7 @@ from planner.plan.assemble import assemble
 from planner.plan.types import Plan
 from planner.spec.catalog import Catalog, is_path
 from planner.spec.load import load_deployment
-from planner.spec.question import ask
+from planner.spec.question import CostModel, ask
 
 if TYPE_CHECKING:
     from planner.plan.advice import Advice
@@ -22,18 +22,26 @@ def catalog_of(folders: Sequence[Path]) -> Catalog:
     return Catalog.standard(folders)
 
 
-def plan_of(file: Path, sets: Sequence[str], catalog: Catalog) -> Plan:
+def plan_of(
+    file: Path, sets: Sequence[str], catalog: Catalog, cost_model: CostModel = "calibrated"
+) -> Plan:
     """The plan of a deployment file."""
-    return assemble(ask(load_deployment(file, sets), catalog))
+    return assemble(ask(load_deployment(file, sets), catalog, cost_model))
 
 
-def named_plan(name: str, sets: Sequence[str], catalog: Catalog, db: str | None) -> Plan:
+def named_plan(
+    name: str,
+    sets: Sequence[str],
+    catalog: Catalog,
+    db: str | None,
+    cost_model: CostModel = "calibrated",
+) -> Plan:
     """The plan of a file, or the stored plan whose id begins so.
 
     Raises UsageError for an unknown id, SpecError for a file that is wrong.
     """
     if is_path(name) or Path(name).is_file():
-        return plan_of(Path(name), sets, catalog)
+        return plan_of(Path(name), sets, catalog, cost_model)
     from planner.store.database import open_store
 
     with open_store(db) as store:
@@ -51,7 +59,11 @@ def keep(plan: Plan, advice: Sequence[Advice] | None, db: str | None) -> str:
 
 
 def plans_on(
-    file: Path, gpus: Sequence[str], sets: Sequence[str], catalog: Catalog
+    file: Path,
+    gpus: Sequence[str],
+    sets: Sequence[str],
+    catalog: Catalog,
+    cost_model: CostModel = "calibrated",
 ) -> dict[str, Plan]:
     """The plans of one deployment on several GPUs, in the order given.
 
@@ -62,7 +74,8 @@ def plans_on(
     for name in names:
         catalog.find("gpu", name)
     own = load_deployment(file, sets).gpu
+    elsewhere = {name: [*sets, f"gpu={name}", "price=null"] for name in names}
     return {
-        name: plan_of(file, sets if name == own else [*sets, f"gpu={name}", "price=null"], catalog)
+        name: plan_of(file, sets if name == own else elsewhere[name], catalog, cost_model)
         for name in names
     }

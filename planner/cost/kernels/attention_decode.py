@@ -26,7 +26,6 @@ from planner.cost.kernels.attention import (
     dims,
     split_name,
     visible_tokens,
-    windowed,
 )
 from planner.cost.kernels.types import Constant, Constants, Variant
 from planner.cost.types import Device
@@ -192,7 +191,7 @@ def stream_s(
     if warm:
         missed = 1 / (1 + (values["l2_share"] * device.l2_bytes / moved) ** _L2_EDGE)
     memory_s = missed * moved / (values["dram_share"] * device.bandwidth_bytes_per_s)
-    start_s = values["start_s"] * stream.width ** values["start_power"]
+    start_s = values["start_s"] * stream.width ** values.get("start_power", 0.0)
     units_s = _units_s(kernel, stream, device, values, start_s)
     return (
         values["floor_s"]

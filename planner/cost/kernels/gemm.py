@@ -1,11 +1,13 @@
 """Time of a matrix product: tiles on multiprocessors against bytes from memory and L2.
 
-    t = floor + min(overlap(memory, tiles), overlap(memory, split tiles) + split) + quantisation
+    t = floor + min(overlap(memory, tiles), overlap(memory, split tiles) + split) · throttle
+        + quantisation
 
 *Tiles.* A tile of a × b outputs walks the depth k in steps; it goes at the matrix units' share of
-one multiprocessor or at the latency of a step, whichever is slower, and pays once to fill its
-pipeline and to write its outputs. Tiles come in waves over the multiprocessors. The library's
-choice among tile shapes is modelled as the best one.
+one multiprocessor, slower where operands are fed from the L2, or at the latency of a step; and
+pays once to fill its pipeline and to write its outputs. Tiles come in waves over the
+multiprocessors. The library's choice among tile shapes is modelled as the best one that its
+dispatch allows at that many rows.
 
 *Split-K.* Where tiles are fewer than multiprocessors, the depth is cut in s parts whose FP32
 partial sums are written and read again; s is the best that multiprocessors and depth allow.
@@ -14,47 +16,50 @@ partial sums are written and read again; s is the best that multiprocessors and 
 leaves in the L2 comes faster; with ``warm=False`` weights come from memory, as in serving, and
 only inputs that the kernel before has just written may lie in the L2.
 
+*Overlap.* A power mean of both times: long kernels hide the shorter one better than short ones.
+
+*Throttle.* Long products run at falling clocks, as seen in benchmark loops of nothing else.
+
 *Quantisation.* Where operands are narrower than 16 bits the engine's linear layer first quantises
 its input: rows in waves, bytes, and a serial reduction along each row.
 
-For fixed tile and s every term grows with rows, features and depth, and the set of s to choose
-from shrinks with rows and features, so the best of them never falls either.
+For fixed tile and s every term grows with rows, features and depth, and the sets of tiles and of
+s to choose from shrink with rows and features, so the best of them never falls either.
 
 Left out: a kernel's own choice of tile where it is not the best one, operands read again beyond
-the L2, clocks that fall under sustained load.
+the L2, and kernels of their own for one row.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.gemm_kinds import INF, KINDS, VARIANTS, Kind
+from planner.cost.kernels.types import Constants, Variant
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.num import Number, maximum, minimum, where
 
-TILES = (
-    (16, 64),
-    (32, 64),
-    (64, 64),
-    (64, 128),
-    (128, 64),
-    (128, 128),
-    (128, 256),
-    (256, 128),
-)
-"""Output tiles that GEMM libraries choose from, rows × features."""
+__all__ = ["KINDS", "MODEL", "Gemm", "GemmShape", "peak_flops_per_s"]
+
 _STEP = 64
 """Depth of one step of a tile's main loop."""
+_FILLED = 128 * 128
+"""The tile that ``fill_s`` is of; others go by their edge."""
 _LEAST_DEPTH = 128
 """Depth below which a library does not split any further."""
 _SPLIT_BYTES = 8
 """An FP32 partial sum, written once and read once."""
-_EDGE = 12
-"""How sharply reuse ends where the working set passes the L2."""
 _WRITE = 1.1
 """What a byte written costs against one read (DRAM turns its bus around)."""
+_LONG_S = 30e-6
+"""Kernels longer than this overlap well."""
+_SUSTAINED_S = 500e-6
+"""Matrix work longer than this, repeated, brings clocks down."""
+_NEVER_S = 1e9
+_PIECE = 8192
 
 
 @dataclass(frozen=True)
@@ -68,56 +73,10 @@ class GemmShape:
     """Distinct weights a benchmark cycles through; read only with ``warm=True``."""
     input_copies: Number = 1
     """Distinct inputs it cycles through."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a variant's kernel is made of: facts of the code, no constants."""
-
-    operand: str
-    """Format the matrix units multiply in."""
-    weight: str
-    quantises: bool
-    """Whether a kernel of its own turns 16-bit inputs into operands first."""
-    split_rows: float
-    """Rows up to which the library may split the depth."""
-    split_free: bool = False
-    """Whether a split costs no extra launch."""
-
-
-KINDS: dict[str, Kind] = {
-    "bf16": Kind("bf16", "bf16", False, math.inf),
-    "fp8": Kind("fp8", "fp8", True, math.inf),
-    "fp8_cutlass": Kind("fp8", "fp8", True, 64, True),
-    "fp8_block": Kind("fp8", "fp8", True, 0),
-    "nvfp4": Kind("nvfp4", "nvfp4", True, 0),
-}
-
-_COMMON = (
-    Constant("floor_s", "Launch and drain of a graph node", "s", 5e-7, 4e-5, 2.2e-6),
-    Constant("matrix_share", "Achieved share of the matrix peak", "ratio", 0.15, 1.2, 0.85, 1.0),
-    Constant("dram_share", "Achieved share of memory bandwidth", "ratio", 0.2, 1.1, 0.82, 1.0),
-    Constant("step_s", "Latency of one 64-deep step of a tile", "s", 0.0, 2e-6, 1e-7),
-    Constant("fill_s", "Filling and draining one 128 × 128 tile", "s", 0.0, 6e-6, 1e-6),
-    Constant("overlap", "How well bytes hide behind FLOPs (1 = not at all)", "1", 1.2, 6.0, 1.9),
-    Constant("smoothing", "Share of the last wave that is not lost", "ratio", 0.0, 1.0, 0.6),
-    Constant("l2_speed", "L2 bandwidth over achieved memory bandwidth", "ratio", 1.0, 8.0, 2.0),
-    Constant("l2_share", "Share of the L2 that a loop can fill", "ratio", 0.2, 1.5, 0.65, 1.0),
-)
-_SPLIT = Constant("split_s", "Cost of a split: its reduction kernel", "s", 0.0, 2e-5, 2.6e-6)
-_QUANTISE = (
-    Constant("quant_wave_s", "Quantising one row on each half multiprocessor", "s", 0, 4e-6, 3e-7),
-    Constant("quant_depth_s", "Reducing 1024 elements of a row", "s", 0.0, 2e-6, 2e-7),
-    Constant("quant_share", "Bandwidth share of the quantiser", "ratio", 0.05, 1.5, 0.4, 1.0),
-)
-
-
-def _variant(name: str, kind: Kind) -> Variant:
-    split = (_SPLIT,) if kind.split_rows and not kind.split_free else ()
-    return Variant(name, (*_COMMON, *split, *(_QUANTISE if kind.quantises else ())))
-
-
-VARIANTS = {name: _variant(name, kind) for name, kind in KINDS.items()}
+    weight_bytes: Number = 0
+    """Bytes of one weight, where they differ from the variant's; 0: as the variant's."""
+    quantised: bool = False
+    """Whether the inputs come in the operands' format, quantised by a kernel before."""
 
 
 @dataclass(frozen=True)
@@ -140,25 +99,59 @@ class Gemm:
         warm: bool = False,
     ) -> Number:
         """Seconds, quantisation of the input included where the variant has it."""
-        kind = KINDS[variant]
-        memory_s = _memory_s(kind, shape, device, values, warm)
-        whole_s, split_s = _tiles_s(kind, shape, device, values)
-        time_s = _overlapped(memory_s, whole_s, values)
-        if split_s is not None:
-            extra = values.get("split_s", 0.0)
-            time_s = minimum(time_s, _overlapped(memory_s, split_s, values) + extra)
-        if kind.quantises:
-            time_s = time_s + _quantise_s(kind, shape, device, values)
-        return values["floor_s"] + time_s
+        parts = [
+            _time_s(variant, part, device, values, warm=warm) for part in _pieces(shape, _PIECE)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        import numpy as np
+
+        return np.concatenate(parts)
 
 
 MODEL = Gemm()
 
 
+def _pieces(shape: GemmShape, size: int) -> Iterator[GemmShape]:
+    """Long arrays in pieces whose intermediate results stay in the cache: three times as fast."""
+    arrays = {
+        item.name: value
+        for item in fields(shape)
+        if hasattr(value := getattr(shape, item.name), "__array__") and value.ndim
+    }
+    count = max((len(value) for value in arrays.values()), default=0)
+    if count <= size:
+        yield shape
+        return
+    for start in range(0, count, size):
+        cut = slice(start, start + size)
+        yield replace(
+            shape, **{name: value[cut] for name, value in arrays.items() if len(value) == count}
+        )
+
+
+def _time_s(
+    variant: str, shape: GemmShape, device: Device, values: Constants, *, warm: bool
+) -> Number:
+    kind = KINDS[variant]
+    peak = values["matrix_share"] * peak_flops_per_s(variant, device)
+    memory_s = _memory_s(kind, shape, device, values, warm)
+    whole_s, split_s = _tiles_s(shape, device, values, _tiles(kind, device, values, peak))
+    time_s = _overlapped(memory_s, whole_s, values)
+    if kind.splits:
+        split_s = _overlapped(memory_s, split_s, values) + values["split_s"]
+        time_s = minimum(time_s, split_s)
+    time_s = time_s * _throttled(shape, peak, values)
+    if kind.quantises and not shape.quantised:
+        time_s = time_s + _quantise_s(kind, shape, device, values)
+    return values["floor_s"] + time_s
+
+
 def _memory_s(
     kind: Kind, shape: GemmShape, device: Device, values: Constants, warm: bool
 ) -> Number:
-    weight = shape.features * shape.depth * bytes_per_element(kind.weight)
+    each = where(shape.weight_bytes > 0, shape.weight_bytes, bytes_per_element(kind.operand))
+    weight = shape.features * shape.depth * each
     read = shape.rows * shape.depth * bytes_per_element(kind.operand)
     written = 2.0 * shape.rows * shape.features
     room = values["l2_share"] * device.l2_bytes
@@ -173,7 +166,7 @@ def _memory_s(
 
 
 def _hit(footprint: Number, room: float) -> Number:
-    """Share of reads that find the L2 still holding what was read a cycle ago."""
+    """Share of reads that find the L2 still holding what was read a cycle ago: a steep edge."""
     if not room:
         return 0.0
     fill = footprint / room
@@ -181,46 +174,107 @@ def _hit(footprint: Number, room: float) -> Number:
     return 1 / (1 + fourth * fourth * fourth)
 
 
-def _tiles_s(
-    kind: Kind, shape: GemmShape, device: Device, values: Constants
-) -> tuple[Number, Number | None]:
-    """Compute time of the best tile, whole and with the depth split (None where never)."""
+def peak_flops_per_s(variant: str, device: Device) -> float:
+    """Matrix rate of the operands; of 16-bit ones where the units lack the narrow format."""
+    rates, operand = device.matrix_flops_per_s, KINDS[variant].operand
+    return rates.get(operand) or rates.get("bf16") or device.peak(operand)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    rows: int
+    features: int
+    limit: float
+    """Most rows of a product that it is used for."""
+    unit_depth_s: float
+    ends_s: float
+
+
+def _tiles(kind: Kind, device: Device, values: Constants, peak: float) -> list[_Tile]:
+    """What each tile costs on one multiprocessor: per unit of depth, and at both ends."""
     units = device.multiprocessors or 1
-    per_unit = values["matrix_share"] * device.peak(kind.operand) / units
-    reduce = _SPLIT_BYTES / (
-        values["l2_speed"] * values["dram_share"] * device.bandwidth_bytes_per_s
-    )
-    sums = shape.rows * shape.features * reduce
-    down = {a: _ceil(shape.rows / a) for a in {a for a, _ in TILES}}
-    across = {b: _ceil(shape.features / b) / units for b in {b for _, b in TILES}}
+    feed_s = values.get("feed", 0.0) * bytes_per_element(kind.operand)
+    feed_s *= units / device.bandwidth_bytes_per_s
+    return [
+        _Tile(
+            a,
+            b,
+            limit,
+            max(2.0 * a * b * units / peak + feed_s * (a + b), values["step_s"] / _STEP),
+            values["fill_s"] * math.sqrt(a * b / _FILLED),
+        )
+        for (a, b), limit in kind.tiles.items()
+    ]
+
+
+def _tiles_s(
+    shape: GemmShape, device: Device, values: Constants, tiles: list[_Tile]
+) -> tuple[Number, Number]:
+    """Compute time of the best tile, whole and with the depth split."""
+    units = device.multiprocessors or 1
+    splits = "split_s" in values
+    down = {a: _ceil(shape.rows / a) for a in {tile.rows for tile in tiles}}
+    across = {b: _ceil(shape.features / b) / units for b in {tile.features for tile in tiles}}
     most = maximum(shape.depth / _LEAST_DEPTH, 1.0)
-    whole: Number = None
-    split: Number = None
-    for a, b in TILES:
-        waves = down[a] * across[b]
-        walk = shape.depth * max(2.0 * a * b / per_unit, values["step_s"] / _STEP)
-        ends = values["fill_s"] * math.sqrt(a * b / 16384)
-        smooth = values["smoothing"]
-        lost = maximum(smooth * waves + (1 - smooth) * _ceil(waves), 1.0)
-        here = lost * (walk + ends)
-        whole = here if whole is None else minimum(whole, here)
-        if kind.split_rows:
-            parts = maximum(minimum(1 / waves, most, (walk / sums) ** 0.5), 1.0)
-            here = walk / parts + sums * parts + ends + where(waves > 1, math.inf, 0.0)
-            split = here if split is None else minimum(split, here)
-    if split is not None and kind.split_rows < math.inf:
-        split = where(shape.rows <= kind.split_rows, split, math.inf)
+    sums_s = shape.rows * shape.features * _sum_s(device, values)
+    best = (shape.depth / sums_s) ** 0.5
+    whole: Number = _NEVER_S
+    split: Number = _NEVER_S
+    for tile in tiles:
+        waves = down[tile.rows] * across[tile.features]
+        walk_s = shape.depth * tile.unit_depth_s
+        here = _waves(waves, values["smoothing"]) * (walk_s + tile.ends_s)
+        if tile.limit < INF:
+            here = where(shape.rows > tile.limit, _NEVER_S, here)
+        whole = minimum(whole, here)
+        if splits:
+            parts = minimum(_floor(1 / waves), best * tile.unit_depth_s**0.5)
+            parts = maximum(minimum(parts, most), 1.0)
+            here = walk_s / parts + sums_s * parts + tile.ends_s
+            split = minimum(split, where(waves > 1, _NEVER_S, here))
     return whole, split
 
 
+def _sum_s(device: Device, values: Constants) -> float:
+    """Seconds that one output's partial sum adds, written to the L2 and read."""
+    speed = values["l2_speed"] * values["dram_share"] * device.bandwidth_bytes_per_s
+    return _SPLIT_BYTES / speed
+
+
+def _waves(waves: Number, smoothing: float) -> Number:
+    """Waves that tiles take: whole ones, smoothed as tiles of uneven speed fill the gaps."""
+    return maximum(smoothing * waves + (1 - smoothing) * _ceil(waves), 1.0)
+
+
 def _ceil(value: Number) -> Number:
-    return value.__ceil__() if isinstance(value, float) else -((-value) // 1)
+    if not hasattr(value, "__array__"):
+        return math.ceil(value)
+    import numpy as np
+
+    return np.ceil(value)
+
+
+def _floor(value: Number) -> Number:
+    if not hasattr(value, "__array__"):
+        return math.floor(value)
+    import numpy as np
+
+    return np.floor(value)
 
 
 def _overlapped(memory_s: Number, compute_s: Number, values: Constants) -> Number:
-    power = values["overlap"]
+    """Between the longer of both and their sum. The power doubles as kernels get long.
+
+    It grows in both: what the longer time gains itself outweighs what its power takes away.
+    """
     longer, shorter = maximum(memory_s, compute_s), minimum(memory_s, compute_s)
+    power = values["overlap"] * (1 + longer / (longer + _LONG_S))
     return longer * (1 + (shorter / longer) ** power) ** (1 / power)
+
+
+def _throttled(shape: GemmShape, peak: float, values: Constants) -> Number:
+    busy_s = 2.0 * shape.rows * shape.features * shape.depth / peak
+    return 1 + values["throttle"] * busy_s / (busy_s + _SUSTAINED_S)
 
 
 def _quantise_s(kind: Kind, shape: GemmShape, device: Device, values: Constants) -> Number:

@@ -92,6 +92,9 @@ class FusionRule(Spec):
         description="Operators that join no group by classes; `*` matches any run of characters",
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
+    kernel: str | None = Field(
+        None, description="Which kernel of the attention models it is, as in `fa3`"
+    )
     query_tile: int | None = Field(
         None, description="Rows of Q a tile covers (attention): KV is re-read once per tile row"
     )

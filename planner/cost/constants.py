@@ -1,0 +1,159 @@
+"""Which fitted constants price a kernel: the GPU's own, its class's, or the nearest known.
+
+Evidence says which: ``calibrated`` for this GPU and engine, ``class`` for the same GPU under
+another engine or another GPU of the same architecture, ``datasheet`` for anything further. Only
+rates are borrowed as shares of the datasheet, so a borrowed constant scales with the GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
+from planner.cost.kernels.types import KernelModel, Variant
+from planner.cost.types import Evidence
+from planner.spec.question import Measured
+from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
+
+BORROWED_WIDTH: Mapping[Evidence, float] = {
+    "measured-here": 1.0,
+    "calibrated": 1.0,
+    "class": 2.0,
+    "datasheet": 3.5,
+}
+"""How much wider the 80 % interval is than the residuals of the constants in use.
+
+From leaving GPUs out (``make accuracy``): a sibling's constants roughly double the error, those of
+another generation make it three to four times as large.
+"""
+UNKNOWN_LOG_WIDTH = 0.5
+"""Half the 80 % interval, in logs, of a kernel nobody measured anywhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Constants of one variant, and what is known of their errors."""
+
+    variant: str
+    values: Mapping[str, float]
+    evidence: Evidence
+    source: str
+    """File and kernel, or why there is none."""
+    measured: KernelCalibration | None = None
+
+    @property
+    def floor_s(self) -> float:
+        """What the kernel takes to start and drain."""
+        return next(self.values[name] for name in _FLOORS if name in self.values)
+
+    def interval(self, time_s: float) -> tuple[float, float]:
+        """80 % interval of log(real / estimate) for a kernel estimated to take ``time_s``."""
+        if self.measured is None:
+            return -UNKNOWN_LOG_WIDTH, UNKNOWN_LOG_WIDTH
+        residuals = self.measured.residuals
+        low, high = residuals.q10, residuals.q90
+        for band in residuals.bands:
+            if band.above <= time_s < (math.inf if band.below is None else band.below):
+                low, high = band.q10, band.q90
+        width = BORROWED_WIDTH[self.evidence]
+        return low * width, high * width
+
+
+_FLOORS = ("floor_s", "t0_s", "a1_s")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A calibration that may lend constants, and what that would be evidence of."""
+
+    calibration: CalibrationSpec
+    evidence: Evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """All calibrations a deployment may draw on, the nearest first."""
+
+    candidates: Sequence[Candidate]
+    used: dict[str, Fitted] = field(default_factory=dict)
+    """What was asked for and found, by what it was asked for."""
+
+    def gemm(self, dtype: str) -> Fitted:
+        """Constants of a GEMM whose matrix units multiply ``dtype``."""
+        fitting = [n for n, kind in gemm.KINDS.items() if kind.operand == _operand(dtype)]
+        return self._find(gemm.MODEL, [n for n in fitting if n != "fp8_block"] or ["bf16"])
+
+    def attention(self, phase: str, kernel: str | None, kv_cache: str) -> Fitted:
+        """Constants of attention in a phase, by the engine's kernel or else any of that phase."""
+        model: KernelModel[Any]
+        model = attention_decode.MODEL if phase == "attention_decode" else attention_prefill.MODEL
+        known = (
+            attention_decode.VARIANTS
+            if phase == "attention_decode"
+            else (attention_prefill.VARIANTS)
+        )
+        dtype = kv_cache if kv_cache in {"fp8", "int8"} else "bf16"
+        dtype = "fp8" if dtype == "int8" else dtype
+        fitting = [name for name in known if name.endswith(f".{dtype}")]
+        own = [name for name in fitting if kernel and name.split(".")[0] == kernel]
+        return self._find(model, [*own, *(name for name in fitting if name not in own)])
+
+    def collective(self, name: str) -> Fitted:
+        """Constants of a collective; an engine's own all-reduce before the library's."""
+        own = [collective.ENGINE_ALL_REDUCE] if name == "all_reduce" else []
+        return self._find(COLLECTIVE, [*own, name])
+
+    def elementwise(self) -> Fitted:
+        """Constants of kernels that stream tensors through."""
+        return self._find(ELEMENTWISE, [elementwise.STREAM.name])
+
+    def _find(self, model: KernelModel[Any], variants: Sequence[str]) -> Fitted:
+        """The nearest calibration that has one of the variants; the first of them it has."""
+        key = f"{model.family}.{variants[0]}"
+        if key not in self.used:
+            self.used[key] = self._search(model, variants)
+        return self.used[key]
+
+    def _search(self, model: KernelModel[Any], variants: Sequence[str]) -> Fitted:
+        for candidate in self.candidates:
+            for name in variants:
+                entry = candidate.calibration.kernels.get(f"{model.family}.{name}")
+                if entry is not None:
+                    source = f"{candidate.calibration.name}: {model.family}.{name}"
+                    values = _with_starts(model.variant(name), entry.constants)
+                    return Fitted(name, values, candidate.evidence, source, entry)
+        variant = model.variant(variants[0])
+        values = _with_starts(variant, {})
+        source = f"{model.family}.{variant.name}: typical values, nobody measured it"
+        return Fitted(variant.name, values, "datasheet", source)
+
+
+COLLECTIVE = collective.CollectiveModel()
+ELEMENTWISE = elementwise.ElementwiseModel()
+
+
+def _operand(dtype: str) -> str:
+    return dtype if dtype in {kind.operand for kind in gemm.KINDS.values()} else "bf16"
+
+
+def _with_starts(variant: Variant, values: Mapping[str, float]) -> dict[str, float]:
+    return {c.name: float(values.get(c.name, c.start)) for c in variant.constants}
+
+
+def candidates(
+    measured: Iterable[Measured], named: str | None, gpu: GpuSpec, engine: str
+) -> tuple[Candidate, ...]:
+    """What each calibration would be evidence of on a GPU under an engine, in the order given."""
+    found = []
+    for each in measured:
+        same_gpu = each.calibration.gpu == gpu.name
+        evidence: Evidence = "datasheet"
+        if each.calibration.name == named or (same_gpu and each.calibration.backend == engine):
+            evidence = "calibrated"
+        elif same_gpu or each.architecture == gpu.architecture:
+            evidence = "class"
+        found.append(Candidate(each.calibration, evidence))
+    return tuple(found)

@@ -1,0 +1,254 @@
+"""How long a kernel takes: which model prices it, with whose constants, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from planner.cost.annotate import BlockCosts
+from planner.cost.constants import COLLECTIVE, ELEMENTWISE, Constants, Fitted
+from planner.cost.kernel import Border
+from planner.cost.kernels import attention_decode, attention_prefill, gemm
+from planner.cost.kernels.attention import AttentionShape
+from planner.cost.kernels.collective import CollectiveShape
+from planner.cost.kernels.elementwise import ElementwiseShape
+from planner.cost.kernels.gemm import GemmShape
+from planner.cost.kernels.types import KernelModel
+from planner.cost.types import Bound, Device, Evidence, KernelWork
+from planner.dtypes import bytes_per_element
+from planner.graph.types import Node
+from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
+from planner.ops.collective import AllGather, AllReduce
+from planner.ops.conv import Conv2d
+from planner.ops.linear import Linear, MatMul
+from planner.ops.types import Site, static
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Device time of one kernel as a node of a graph."""
+
+    core_s: float
+    """What grows with the work."""
+    floor_s: float
+    """What it takes to start and drain, however little there is to do."""
+    evidence: Evidence
+    family: str = ""
+    """Kernels of one family share the errors of its model."""
+    log_low: float | None = None
+    log_high: float | None = None
+    """80 % interval of log(real time / estimate); None where no residuals are known."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One group of nodes as an estimator sees it."""
+
+    edge: Border
+    costs: tuple[BlockCosts, ...]
+    work: KernelWork
+    name: str | None = None
+    """Which kernel of the kernel models it is, where the engine's rule says so."""
+
+    def nodes(self) -> Iterator[tuple[Node, Site]]:
+        """Its nodes, with what their formulas may look at."""
+        for offset, name in self.edge.nodes:
+            costs = self.costs[offset]
+            node = costs.nodes[name].node
+            yield node, costs.block.site(node, costs.load)
+
+
+class Estimator(Protocol):
+    """Prices kernels."""
+
+    def estimate(self, kernel: Kernel) -> Estimate:
+        """Time of a kernel under one load."""
+        ...
+
+
+def roofline_s(work: KernelWork) -> float:
+    """The bare roofline: what no kernel beats at the datasheet's rates."""
+    return float(max(work.matmul_s, work.vector_s, work.memory_s, work.network_s))
+
+
+def bound_of(work: KernelWork, floor_s: float, core_s: float) -> Bound:
+    """What a kernel is bound by: its start, or the resource it needs longest at peak rates."""
+    if floor_s > core_s:
+        return "launch"
+    resources: dict[Bound, float] = {
+        "compute": float(max(work.matmul_s, work.vector_s)),
+        "memory": float(work.memory_s),
+        "network": float(work.network_s),
+    }
+    return max(resources, key=resources.__getitem__)
+
+
+@dataclass(frozen=True)
+class RooflineEstimator:
+    """Bare roofline plus a documented fixed cost: a lower bound, without an interval."""
+
+    floor_s: float
+
+    def estimate(self, kernel: Kernel) -> Estimate:
+        """Floor + max(matrix, vector, memory, network)."""
+        return Estimate(roofline_s(kernel.work), self.floor_s, "datasheet")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedEstimator:
+    """Kernel models with fitted constants, from the nearest GPU that was measured.
+
+    Weights and KV are read cold. A group is priced by its main kernel (a GEMM, attention, a
+    collective); what it moves beyond that is added at the rate of streaming kernels. Attention
+    tables time the write of K and V with the attention, so a write that runs as a kernel of its
+    own is taken off.
+    """
+
+    device: Device
+    constants: Constants
+    _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
+
+    def estimate(self, kernel: Kernel) -> Estimate:
+        """Sum of the group's main kernels, and of the bytes they do not account for."""
+        parts = [part for part in self._mains(kernel) if part is not None]
+        stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
+        if not parts:
+            core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
+            return Estimate(core_s, stream.floor_s, stream.evidence, "elementwise", *interval)
+        core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
+        return Estimate(
+            max(core_s, roofline_s(kernel.work)),
+            parts[0].fitted.floor_s,
+            parts[0].fitted.evidence,
+            parts[0].family,
+            *parts[0].fitted.interval(core_s),
+        )
+
+    def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
+        linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
+        for node, site in kernel.nodes():
+            if isinstance(node.op, Linear):
+                linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
+            elif isinstance(node.op, Conv2d):
+                yield self._conv(node, site)
+            elif isinstance(node.op, MatMul):
+                yield self._matmul(node, site)
+            elif isinstance(node.op, AttentionScores):
+                yield self._attention(node.op, site, kernel)
+            elif isinstance(node.op, AllReduce | AllGather):
+                yield self._collective(node.op, site)
+        for merged in linears.values():
+            yield self._linear(merged)
+
+    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> _Part:
+        """Projections of one input as one GEMM. Operands narrower than 16 bit come in quantised."""
+        node, site = merged[0]
+        depth = static(site.inputs[0].shape[-1])
+        features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
+        weights = sum(each.parameters[0].bytes for each, _ in merged)
+        width = weights / (depth * features)
+        return self._gemm(float(site.rows()), depth, features, node.matmul_dtype, width)
+
+    def _conv(self, node: Node, site: Site) -> _Part:
+        """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
+        op = node.op
+        assert isinstance(op, Conv2d)
+        rows = site.load.elements(site.outputs[0].shape) / op.channels
+        depth = static(site.inputs[0].shape[1]) * op.kernel**2
+        width = bytes_per_element(node.parameters[0].dtype)
+        return self._gemm(float(rows), depth, op.channels, node.matmul_dtype, width)
+
+    def _matmul(self, node: Node, site: Site) -> _Part:
+        columns = float(site.load.dim(site.outputs[0].shape[-1]))
+        depth = float(site.load.dim(site.inputs[0].shape[-1]))
+        width = bytes_per_element(site.inputs[1].dtype)
+        return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
+
+    def _gemm(
+        self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float
+    ) -> _Part:
+        shape = GemmShape(rows, depth, features, weight_bytes=weight_bytes, quantised=True)
+        fitted = self.constants.gemm(dtype)
+        time_s = self._time(gemm.MODEL, fitted, shape)
+        moved = depth * features * weight_bytes
+        moved += rows * depth * bytes_per_element(dtype) + rows * features * 2
+        return _Part("gemm", time_s - fitted.floor_s, moved, fitted)
+
+    def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> _Part | None:
+        """Attention as one kernel, where the values are in the group too."""
+        if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes()):
+            return None
+        heads, dtype = op.shape, site.formats.kv_cache
+        core_s, floor_s = 0.0, 0.0
+        fitted: Fitted | None = None
+        for group in site.load.groups:
+            phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
+            fitted = self.constants.attention(phase, kernel.name, dtype)
+            shape = AttentionShape(
+                float(group.count),
+                float(group.new_tokens),
+                float(group.kv_tokens),
+                heads.heads,
+                heads.kv_heads,
+                heads.head_dim,
+                window=heads.window or 0,
+            )
+            model: KernelModel[Any] = (
+                attention_decode.MODEL if group.new_tokens == 1 else attention_prefill.MODEL
+            )
+            time_s = self._time(model, fitted, shape)
+            core_s += time_s - fitted.floor_s
+            floor_s = max(floor_s, fitted.floor_s)
+        if fitted is None:
+            return None
+        core_s += floor_s - fitted.floor_s
+        moved = float(kernel.work.hbm_bytes)
+        return _Part("attention", core_s - self._write_s(op, site), moved, fitted)
+
+    def _write_s(self, op: AttentionScores, site: Site) -> float:
+        """What the write of the new K and V takes as a kernel of its own."""
+        tokens = float(site.load.tokens)
+        size = tokens * op.shape.kv_bytes_per_token(site.formats.kv_cache)
+        shape = ElementwiseShape(2 * size, size, tokens)
+        return self._time(ELEMENTWISE, self.constants.elementwise(), shape)
+
+    def _collective(self, op: AllReduce | AllGather, site: Site) -> _Part:
+        name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
+        fitted = self.constants.collective(name)
+        size = float(site.outputs[0].bytes(site.load))
+        shape = CollectiveShape(size, float(op.ranks))
+        time_s = self._time(COLLECTIVE, fitted, shape)
+        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        return _Part("collective", time_s - fitted.floor_s, moved, fitted)
+
+    def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
+        """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
+        fitted = self.constants.elementwise()
+        size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
+        rows = max(1.0, _rows(kernel))
+        shape = ElementwiseShape(size / 2, size / 2, rows)
+        return self._time(ELEMENTWISE, fitted, shape) if size else fitted.floor_s, fitted
+
+    def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
+        key = (model.family, fitted.variant, shape)
+        if key not in self._seen:
+            time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
+            self._seen[key] = (float(time_s), fitted)
+        return self._seen[key][0]
+
+
+@dataclass(frozen=True)
+class _Part:
+    family: str
+    core_s: float
+    moved_bytes: float
+    fitted: Fitted
+
+
+def _rows(kernel: Kernel) -> float:
+    """Rows a streaming kernel walks: those of its first node's first input."""
+    for node, site in kernel.nodes():
+        if not isinstance(node.op, KvCacheWrite) and site.inputs[0].shape:
+            return float(site.rows())
+    return float(next(kernel.nodes())[1].load.tokens)

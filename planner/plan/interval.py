@@ -1,0 +1,59 @@
+"""The 80 % interval of a step, from those of its kernels.
+
+A kernel's error has a part of its own (the residual of its shape, the same in every layer that
+runs it) and a part it shares with its family on this machine: another engine build, another clock.
+Own parts are independent between shapes and add as squares; shared parts add up within a family
+and as squares between families. Where constants are borrowed the whole error is shared, since what
+is wrong with them is wrong for every shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+from planner.capture.solve import Kernel, Solution
+from planner.cost.types import Evidence
+
+SHARED = 0.05
+"""Half of the 80 % interval of what kernels of one family share on a calibrated GPU.
+
+Consecutive engine releases differ by 3 % in the median on the same GPU and shapes (public operator
+tables, ratio of consecutive files), which is about ±5 % at 80 %.
+"""
+_OWN: tuple[Evidence, ...] = ("calibrated", "measured-here")
+
+
+def interval(solution: Solution) -> tuple[float, float] | None:
+    """Low and high of the step's wall time; None where a kernel has no known residuals."""
+    totals = list(_kernels(solution))
+    if any(kernel.time.log_low is None or kernel.time.log_high is None for kernel, _ in totals):
+        return None
+    time_s = solution.timeline.time_s
+    down, up = (_width(totals, upward=upward) for upward in (False, True))
+    return max(0.0, time_s - down), time_s + up
+
+
+def _kernels(solution: Solution) -> Iterator[tuple[Kernel, float]]:
+    """Each distinct kernel, with the time all its repeats take."""
+    found: dict[int, tuple[Kernel, float]] = {}
+    for run in solution.runs:
+        for kernel in run.kernels:
+            _, before = found.get(id(kernel), (kernel, 0.0))
+            found[id(kernel)] = (kernel, before + run.times * float(kernel.time.time_s))
+    yield from found.values()
+
+
+def _width(totals: list[tuple[Kernel, float]], *, upward: bool) -> float:
+    own = 0.0
+    shared: defaultdict[str, float] = defaultdict(float)
+    for kernel, time_s in totals:
+        log = kernel.time.log_high if upward else kernel.time.log_low
+        assert log is not None
+        part = time_s * abs(math.expm1(log))
+        if kernel.time.evidence in _OWN:
+            own += part**2
+            part = time_s * SHARED
+        shared[kernel.time.family] += part
+    return math.sqrt(own + sum(width**2 for width in shared.values()))
