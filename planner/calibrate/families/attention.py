@@ -18,7 +18,7 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.registry import register
-from planner.calibrate.types import Family, Floats, Mask, Pick, Rows, take
+from planner.calibrate.types import Family, Floats, Mask, Pick, Reader, Rows, take
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import AttentionShape, dims, split_name, visible_tokens
 from planner.cost.types import Device
@@ -67,8 +67,8 @@ class Phase:
     table: str
     kernel: Callable[[Device, str, str, str], str]
     """By GPU, `kernel_source`, format of the attention and of the KV."""
-    split: Callable[[str, AttentionShape], Mapping[str, Mask]]
-    """A kernel's rows by the kernel that their head counts make it."""
+    split: Callable[[str, str, AttentionShape], Mapping[str, Mask]]
+    """An engine's rows of a kernel, by the kernel that their head counts make it."""
 
 
 def prefill_kernel(gpu: Device, source: str, attention: str, _kv: str) -> str:
@@ -93,15 +93,15 @@ def decode_kernel(gpu: Device, source: str, _attention: str, kv: str) -> str:
     return "xqa-unsplit" if kv == "fp8" and gpu.architecture in _UNSPLIT_FP8 else "xqa"
 
 
-def _whole(kernel: str, shape: AttentionShape) -> Mapping[str, Mask]:
+def _whole(_engine: str, kernel: str, shape: AttentionShape) -> Mapping[str, Mask]:
     return {kernel: np.ones(len(shape.batch), bool)}
 
 
-def _by_group(kernel: str, shape: AttentionShape) -> Mapping[str, Mask]:
+def _by_group(engine: str, kernel: str, shape: AttentionShape) -> Mapping[str, Mask]:
     """TensorRT-LLM's fallback for many query heads per KV head, and XQA's for one."""
-    if not kernel.startswith(NATIVE_DECODE):
-        return _whole(kernel, shape)
     group = shape.heads / shape.kv_heads
+    if engine != "tensorrt-llm" or kernel == "flashinfer":
+        return {kernel: np.ones(len(group), bool)}
     packed = group <= _MOST_GROUPED
     if kernel.startswith("xqa"):
         packed &= group > 1
@@ -112,7 +112,7 @@ PREFILL = Phase("attention_prefill", "context_attention_perf", prefill_kernel, _
 DECODE = Phase("attention_decode", "generation_attention_perf", decode_kernel, _by_group)
 
 
-def tables(phase: Phase) -> Callable[[Path, Pick], Iterator[Rows]]:
+def tables(phase: Phase) -> Reader:
     """The reader of a phase: every kernel of the newest table of each GPU and engine."""
 
     def read(root: Path, pick: Pick) -> Iterator[Rows]:
@@ -157,32 +157,21 @@ def _variants(phase: Phase, table: Table, name: str, columns: Columns) -> Iterat
     shape = AttentionShape(batch, new, before + new, heads, kv_heads, dim, window=window)
     kernel, _, dtype = name.rpartition(".")
     foreign = columns["foreign"][merged.first]
-    for part, mask in phase.split(kernel, shape).items():
+    for part, mask in phase.split(table.engine, kernel, shape).items():
         if mask.any():
-            repeats = merged.repeats if part == kernel else 0
-            cut = take(shape, mask)
-            yield rows(
-                phase.family,
-                table,
-                f"{part}.{dtype}",
-                cut,
-                merged.time_s[mask],
-                flags(phase, f"{part}.{dtype}", cut, merged.time_s[mask], gpu_device(table.gpu))
-                | {"foreign": foreign[mask]},
-                repeats,
-            )
+            variant, cut, time_s = f"{part}.{dtype}", take(shape, mask), merged.time_s[mask]
+            found = flags(phase, variant, cut, time_s, gpu_device(table.gpu))
+            found["foreign"] = foreign[mask]
+            made = rows((phase.family, variant), table, cut, time_s, found)
+            yield dataclasses.replace(made, merged=merged.repeats if part == kernel else 0)
 
 
 def rows(
-    family: str,
-    table: Table,
-    variant: str,
-    shape: Any,
-    time_s: Floats,
-    found: Mapping[str, Mask],
-    repeats: int,
+    named: tuple[str, str], table: Table, shape: Any, time_s: Floats, found: Mapping[str, Mask]
 ) -> Rows:
-    """Rows of one variant of a table, those that lint excludes marked."""
+    """Rows of one family and variant of a table, those that lint excludes marked."""
+    family, variant = named
+    kept = lint.kept(found, len(time_s))
     return Rows(
         family,
         table.gpu,
@@ -193,8 +182,7 @@ def rows(
         shape,
         time_s,
         found,
-        lint.kept(found, len(time_s)),
-        repeats,
+        kept,
     )
 
 

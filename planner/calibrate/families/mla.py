@@ -5,7 +5,8 @@ Newer vLLM tables time whole modules, projections included, so vLLM has no kerne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families.attention import DATACENTRE_BLACKWELL, FORMATS, Columns, rows
 from planner.calibrate.registry import register
-from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
+from planner.calibrate.types import Family, Floats, Mask, Pick, Reader, Rows
 from planner.cost.kernels import mla
 from planner.cost.kernels.attention import ELEMENT_BYTES
 from planner.cost.kernels.attention_prefill import causal_flops
@@ -41,7 +42,7 @@ def kernel(gpu: Device, source: str, *, prefill: bool) -> str:
     return "fmha-v2" if prefill else "mmha"
 
 
-def tables(family: str, name: str) -> Callable[[Path, Pick], Iterator[Rows]]:
+def tables(family: str, name: str) -> Reader:
     """The reader of a phase: every format of the newest table of each GPU and engine."""
 
     def read(root: Path, pick: Pick) -> Iterator[Rows]:
@@ -70,7 +71,8 @@ def _rows(family: str, table: Table, name: str, columns: Columns) -> Rows:
     shape = mla.MlaShape(batch, new, before + new, heads)
     found = _flags(family, name, shape, merged.time_s, gpu_device(table.gpu))
     found["foreign"] = columns["foreign"][merged.first]
-    return rows(family, table, name, shape, merged.time_s, found, merged.repeats)
+    made = rows((family, name), table, shape, merged.time_s, found)
+    return dataclasses.replace(made, merged=merged.repeats)
 
 
 def _flags(

@@ -19,18 +19,18 @@ from planner.cost.types import Device
 from planner.num import Number, ceil_div, minimum
 
 PREFILL_KERNELS: dict[str, PrefillKernel] = {
-    "fa3": PrefillKernel(128, 128),
-    "fmha-v2": PrefillKernel(64, diagonal=0.5),
-    "fmha-hopper": PrefillKernel(128, diagonal=0.5),
-    "triton": PrefillKernel(64),
+    "fa3": PrefillKernel(64, persistent=True, diagonal=0.5),
+    "fmha-v2": PrefillKernel(64),
+    "fmha-hopper": PrefillKernel(128, 128, diagonal=0.5),
+    "triton": PrefillKernel(16),
     "trtllm-gen": PrefillKernel(256),
 }
 DECODE_KERNELS: dict[str, DecodeKernel] = {
-    "fa3": DecodeKernel("always", 64, 64, 64),
-    "flashmla": DecodeKernel("always", 64, 64, 64),
+    "fa3": DecodeKernel("always", 128, 8, 64),
+    "flashmla": DecodeKernel("always", 128, 8, 64),
     "mmha": DecodeKernel("always", 64, 64, 64, "none"),
-    "triton": DecodeKernel("always", 16, 16, 64),
-    "trtllm-gen": DecodeKernel("always", 128, 64, 128),
+    "triton": DecodeKernel("always", 8, 16, 64),
+    "trtllm-gen": DecodeKernel("always", 128, 8, 128),
 }
 _UNUSED = {"start_power", "window_tiles", "copy_s"}
 """Constants for head sizes, windows and grouped heads, of which there is one kind here."""

@@ -1,0 +1,47 @@
+"""Tables of errors: predictions against measured kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from planner.report.cells import small, table, words
+
+_ERRORS = ("rows", "median", "mean", "bias", "in 80 %")
+_ABOUT = (
+    "Rows that no fit has seen. median, mean: |predicted / measured - 1|. bias: its median with "
+    "sign. in 80 %: share inside the predicted interval."
+)
+
+
+def fits_view(rows: Sequence[Mapping[str, Any]], out: str) -> RenderableType:
+    """What `planner calibrate fit` fitted, and where it went."""
+    if not rows:
+        return small("no measured kernels match; see --family, --gpu and --engine")
+    found = table(("GPU", "engine", "kernel", *_ERRORS), left=(0, 1, 2))
+    for row in rows:
+        names = (words(row[name]) for name in ("gpu", "engine", "kernel"))
+        found.add_row(*names, *_errors(row))
+    return Group(found, small(f"{_ABOUT} Written to {out}."))
+
+
+def errors_view(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> RenderableType:
+    """Errors by the keys they are grouped by, as `planner validate` prints them."""
+    if not rows:
+        return small("no calibrated kernels match; see `planner catalog list calibrations`")
+    found = table((*keys, *_ERRORS), left=range(len(keys)))
+    for row in rows:
+        found.add_row(*(words(row[key]) for key in keys), *_errors(row["errors"]))
+    return Group(found, small(_ABOUT))
+
+
+def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{row['rows']:,}",
+        f"{row['median']:.1%}",
+        f"{row['mean']:.1%}",
+        f"{row['bias']:+.1%}",
+        f"{row['coverage']:.0%}",
+    )

@@ -1,0 +1,90 @@
+"""Reading the wheel: where it lies, which file is newest, what a GEMM table becomes."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from samples import gemm_shapes, gemm_times, write_gemms
+
+from planner.calibrate import aiconfigurator
+from planner.calibrate.families.gemm import tables
+from planner.calibrate.registry import family
+from planner.calibrate.types import Pick
+from planner.cost.kernels.gemm import GemmShape
+from planner.errors import UsageError
+
+
+def test_a_missing_wheel_says_how_to_install_it(monkeypatch):
+    """The optional extra is named in the hint."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'inference-planner\[calibrate\]'"):
+        aiconfigurator.root()
+
+
+def test_versions_are_ordered_as_releases_are():
+    """Numbers count as numbers, a candidate before its release, a post-release after it."""
+    versions = ["0.5.9", "0.5.10", "1.3.0rc9", "1.3.0rc20", "1.3.0", "1.3.0.post1"]
+    assert sorted(reversed(versions), key=aiconfigurator.version_key) == versions
+
+
+def test_the_newest_file_of_a_cell_is_read(tmp_path):
+    """0.24.0 is newer than 0.9.0, though not by the alphabet."""
+    shape = gemm_shapes(30)
+    write_gemms(tmp_path, shape, gemm_times(shape), version="0.9.0")
+    write_gemms(tmp_path, shape, gemm_times(shape), version="0.24.0")
+    (rows,) = tables(tmp_path, Pick())
+    assert (rows.gpu, rows.engine, rows.version) == ("h100-sxm", "vllm", "0.24.0")
+    assert rows.source == "h100_sxm/gemm/vllm/0.24.0/gemm_perf.parquet"
+
+
+def test_cells_that_were_not_asked_for_are_not_read(tmp_path):
+    """Picking another GPU or engine leaves nothing."""
+    shape = gemm_shapes(30)
+    write_gemms(tmp_path, shape, gemm_times(shape))
+    assert not list(tables(tmp_path, Pick(gpus=frozenset({"l40s"}))))
+    assert not list(tables(tmp_path, Pick(engines=frozenset({"sglang"}))))
+
+
+def test_milliseconds_become_seconds_and_columns_a_shape(tmp_path):
+    """m, n and k are rows, features and depth; vLLM's loop cycles through six weights."""
+    shape = GemmShape(np.array([4.0]), np.array([512.0]), np.array([1024.0]))
+    write_gemms(tmp_path, shape, np.array([5e-6]))
+    (rows,) = tables(tmp_path, Pick())
+    assert rows.time_s.tolist() == pytest.approx([5e-6])
+    assert (rows.shape.rows[0], rows.shape.depth[0], rows.shape.features[0]) == (4, 512, 1024)
+    assert rows.shape.weight_copies.tolist() == [6]
+
+
+def test_rows_of_another_gpu_are_flagged_and_not_kept(tmp_path):
+    """The folder says H100, the device column L40S."""
+    shape = gemm_shapes(30)
+    write_gemms(tmp_path, shape, gemm_times(shape), device="NVIDIA L40S")
+    (rows,) = tables(tmp_path, Pick())
+    assert rows.flags["foreign"] == len(rows.time_s)
+    assert not rows.kept.any()
+
+
+def test_a_table_timed_by_the_host_is_rejected_with_the_reason(tmp_path):
+    """Tiny products of 60 us were not measured inside a CUDA graph."""
+    rows, depth = np.arange(1.0, 17.0), np.full(16, 256.0)
+    write_gemms(tmp_path, GemmShape(rows, depth, depth), np.full(16, 60e-6), dtype="fp8_block")
+    (found,) = tables(tmp_path, Pick())
+    assert "60 us" in found.rejected
+    assert "without a CUDA graph" in found.rejected
+
+
+def test_an_impossible_rate_is_flagged_and_not_kept(tmp_path):
+    """8,192 cubed are 1.1 PFLOP; in 0.5 ms that is twice an H100's peak."""
+    edge = np.array([8192.0])
+    write_gemms(tmp_path, GemmShape(edge, edge, edge), np.array([0.5e-3]))
+    (rows,) = tables(tmp_path, Pick())
+    assert rows.flags["impossible"] == 1
+    assert not rows.kept.any()
+
+
+def test_an_unknown_family_is_refused_with_a_suggestion():
+    """gem is nearly gemm."""
+    with pytest.raises(UsageError, match="did you mean 'gemm'"):
+        family("gem")
