@@ -15,16 +15,18 @@ import numpy as np
 
 from planner.calibrate import aiconfigurator, files
 from planner.calibrate.devices import gpu_device
+from planner.calibrate.families import family as named
 from planner.calibrate.fit import Split, predict, score, solve, split
-from planner.calibrate.registry import family as named
 from planner.calibrate.residuals import Errors, errors
-from planner.calibrate.types import Family, Mask, Pick, Rows
+from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
 from planner.cost.kernels.types import Constants
 
 LARGEST = 0.1
 """Share of rows that count as the largest."""
 UNSEEN = 0.2
 """Share of model shapes that are left out."""
+SAMPLE = 1000
+"""Residuals kept of each transfer."""
 MEAN = "mean of other architectures"
 
 
@@ -39,6 +41,8 @@ class Transfer:
     donor: str
     same_architecture: bool
     errors: Errors
+    logs: Floats
+    """log(measured / predicted) of a seeded sample of rows."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,58 @@ def _transfers(family: Family, rows: Rows, fitted: _Cells) -> Iterator[Transfer]
     if others:
         donors[MEAN] = mean(family, rows.variant, others)
     for donor, values in donors.items():
-        off = errors(kept.time_s, predict(family.model, kept, here, values))
+        predicted_s = predict(family.model, kept, here, values)
         yield Transfer(
-            rows.family, rows.variant, rows.engine, rows.gpu, donor, same.get(donor, False), off
+            rows.family,
+            rows.variant,
+            rows.engine,
+            rows.gpu,
+            donor,
+            same.get(donor, False),
+            errors(kept.time_s, predicted_s),
+            _sample(np.log(kept.time_s / predicted_s)),
         )
+
+
+def _sample(logs: Floats) -> Floats:
+    return np.random.default_rng(0).permutation(logs)[:SAMPLE]
+
+
+def interval(
+    transfers: Iterable[Transfer], *, without: str = "", same_architecture: bool = False
+) -> tuple[float, float]:
+    """The 80 % interval of log(measured / predicted) under borrowed constants.
+
+    Of GPUs priced with a GPU of their architecture, or with the mean of other architectures.
+    ``without`` leaves one GPU out, so that its own rows can judge the interval.
+    """
+    logs = [
+        each.logs
+        for each in transfers
+        if without not in {each.gpu, each.donor} and _borrowed(each, same_architecture)
+    ]
+    low, high = np.quantile(np.concatenate(logs), (0.1, 0.9))
+    return float(low), float(high)
+
+
+def _borrowed(transfer: Transfer, same_architecture: bool) -> bool:
+    return transfer.same_architecture if same_architecture else transfer.donor == MEAN
+
+
+def covered(transfers: Sequence[Transfer], *, same_architecture: bool = False) -> dict[str, float]:
+    """By GPU, the share of its rows inside the interval that all other GPUs give."""
+    found: dict[str, float] = {}
+    for gpu in sorted({each.gpu for each in transfers}):
+        mine = [
+            each.logs
+            for each in transfers
+            if each.gpu == gpu and _borrowed(each, same_architecture)
+        ]
+        if mine:
+            low, high = interval(transfers, without=gpu, same_architecture=same_architecture)
+            logs = np.concatenate(mine)
+            found[gpu] = float(np.mean((logs >= low) & (logs <= high)))
+    return found
 
 
 def mean(family: Family, variant: str, all_values: Sequence[Constants]) -> dict[str, float]:

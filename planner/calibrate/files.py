@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -27,6 +27,8 @@ from planner.spec.types import (
 )
 
 DIGITS = 4
+Units = Callable[[str], Mapping[str, str]]
+"""By kernel, as in ``gemm.bf16``: the unit of each constant."""
 _UNITS = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns")),
     "bytes/s": ((1e12, "TB/s"), (1e9, "GB/s"), (0.0, "MB/s")),
@@ -63,12 +65,9 @@ def write(
     fits: Sequence[Fit],
     rejected: Sequence[Rows],
     provenance: Provenance,
-    units: Mapping[str, Mapping[str, str]],
+    units: Units,
 ) -> Path:
-    """Merge fits into a cell's file: entries of the fitted families are replaced, others stay.
-
-    ``units`` gives, by kernel (as in ``gemm.bf16``), the unit of each constant.
-    """
+    """Merge fits into a cell's file: entries of the fitted families are replaced, others stay."""
     known = load(folder, gpu, engine)
     families = {rows.family for rows in (*(fit.rows for fit in fits), *rejected)}
     kernels = dict(known.kernels) if known else {}
@@ -168,7 +167,7 @@ def residuals(known: KernelResiduals) -> Residuals:
 # --- text --------------------------------------------------------------------------------------
 
 
-def text(spec: CalibrationSpec, units: Mapping[str, Mapping[str, str]]) -> str:
+def text(spec: CalibrationSpec, units: Units) -> str:
     """The YAML of a calibration. Constants of unknown unit are written as bare SI numbers."""
     return "\n".join([*_head(spec), *_kernels(spec, units), *_tables(spec)]) + "\n"
 
@@ -180,7 +179,7 @@ def _head(spec: CalibrationSpec) -> Iterator[str]:
     yield f"seed: {spec.seed}"
 
 
-def _kernels(spec: CalibrationSpec, units: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _kernels(spec: CalibrationSpec, units: Units) -> Iterator[str]:
     if spec.kernels:
         yield "kernels:"
     for name, found in spec.kernels.items():
@@ -194,7 +193,7 @@ def _kernels(spec: CalibrationSpec, units: Mapping[str, Mapping[str, str]]) -> I
             f"held: {rows.held}, flags: {flags}}}"
         )
         yield "    constants:"
-        of = units.get(name, {})
+        of = units(name)
         for word, value in found.constants.items():
             yield f"      {word}: {quantity(value, of.get(word, '1'))}"
         yield f"    effective: [{', '.join(found.effective)}]"

@@ -15,13 +15,13 @@ from pathlib import Path
 from planner.calibrate import aiconfigurator, files
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import FAMILIES
+from planner.calibrate.families import family as named
 from planner.calibrate.fit import LEAST, Fit, fit
-from planner.calibrate.registry import family as named
 from planner.calibrate.types import Family, Pick, Rows
 from planner.cost.types import Device
 from planner.errors import PlannerError
 
-COMMAND = "planner calibrate fit --family {family} --date {date} --seed {seed}"
+COMMAND = "planner calibrate fit --gpu {gpu} --engine {engine} --date {date} --seed {seed}"
 Progress = Callable[[str], None]
 
 
@@ -62,33 +62,28 @@ def run_fit(
     """
     chosen = [named(name) for name in (tuple(families) or FAMILIES.names())]
     package = f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
-    script = COMMAND.format(
-        family=" --family ".join(each.name for each in chosen), date=date, seed=seed
-    )
-    provenance = files.Provenance(package, date, script, seed)
     cells = _fitted(chosen, pick, data, seed, progress)
-    units = {
-        files.kernel(found.rows): kernel_units(chosen, found.rows)
-        for cell in cells
-        for found in cell.fits
-    }
     for cell in cells:
+        script = COMMAND.format(gpu=cell.gpu, engine=cell.engine, date=date, seed=seed)
         files.write(
             out,
             cell.gpu,
             cell.engine,
             fits=cell.fits,
             rejected=cell.rejected,
-            provenance=provenance,
-            units=units,
+            provenance=files.Provenance(package, date, script, seed),
+            units=constant_units,
         )
     return tuple(cells)
 
 
-def kernel_units(families: Iterable[Family], rows: Rows) -> dict[str, str]:
-    """The unit of each constant of a variant."""
-    family = next(each for each in families if each.name == rows.family)
-    return {word.name: word.unit for word in family.model.variant(rows.variant).constants}
+def constant_units(kernel: str) -> dict[str, str]:
+    """The unit of each constant of a kernel such as ``gemm.bf16``; none of an unknown family."""
+    name, _, variant = kernel.partition(".")
+    family = FAMILIES.get(name)
+    if family is None:
+        return {}
+    return {word.name: word.unit for word in family.model.variant(variant).constants}
 
 
 def _fitted(

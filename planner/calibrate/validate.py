@@ -12,8 +12,8 @@ import numpy as np
 from planner.calibrate import aiconfigurator, files
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import FAMILIES
+from planner.calibrate.families import family as named
 from planner.calibrate.fit import predict, split
-from planner.calibrate.registry import family as named
 from planner.calibrate.residuals import EDGES_S, LEAST_ROWS, Errors
 from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
 from planner.spec.types import CalibrationSpec, KernelCalibration

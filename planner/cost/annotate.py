@@ -37,6 +37,7 @@ def node_cost(block: Block, node: Node, load: Load, device: Device) -> NodeCost:
         peak, ridge = device.vector_flops_per_s, device.vector_ridge
     return NodeCost(
         node,
+        site,
         node.op.work(site),
         node.op.input_bytes(site),
         tuple(tensor.bytes(load) for tensor in site.outputs),

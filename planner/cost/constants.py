@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
@@ -44,7 +45,7 @@ class Fitted:
     """File and kernel, or why there is none."""
     measured: KernelCalibration | None = None
 
-    @property
+    @cached_property
     def floor_s(self) -> float:
         """What the kernel takes to start and drain."""
         return next(self.values[name] for name in _FLOORS if name in self.values)

@@ -54,9 +54,8 @@ class Kernel:
     def nodes(self) -> Iterator[tuple[Node, Site]]:
         """Its nodes, with what their formulas may look at."""
         for offset, name in self.edge.nodes:
-            costs = self.costs[offset]
-            node = costs.nodes[name].node
-            yield node, costs.block.site(node, costs.load)
+            cost = self.costs[offset].nodes[name]
+            yield cost.node, cost.site
 
 
 class Estimator(Protocol):

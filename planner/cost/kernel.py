@@ -59,8 +59,8 @@ def kernel_work(
     hbm_bytes: Number = 0
     for offset, name in edge.nodes:
         cost = costs[offset].nodes[name]
-        node, block = cost.node, costs[offset].block
-        work = node.op.executed(block.site(node, costs[offset].load), tiling)
+        node = cost.node
+        work = node.op.executed(cost.site, tiling)
         matmul_flops = matmul_flops + work.matmul_flops
         if node.op.matrix:
             matmul_s = matmul_s + work.matmul_flops / cost.peak_flops_per_s

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planner.graph.types import Node
 from planner.num import Number, maximum
-from planner.ops.types import OpClass, Work
+from planner.ops.types import OpClass, Site, Work
 from planner.spec.types import GpuSpec
 
 Bound = Literal["compute", "memory", "network", "launch"]
@@ -71,6 +71,8 @@ class NodeCost:
     """The ledger of one occurrence of one node on one rank, run on its own."""
 
     node: Node
+    site: Site
+    """What its formulas look at under the load."""
     work: Work
     input_bytes: tuple[Number, ...]
     output_bytes: tuple[Number, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.num import Number, ceil_div, maximum, minimum, where
 from planner.ops.dims import Dim, Pairs, Shape, Symbol
@@ -86,12 +87,12 @@ class Load:
     padding_tokens: Number = 0
     """Rows that a captured graph computes for nothing; attention skips them."""
 
-    @property
+    @cached_property
     def tokens(self) -> Number:
         """New tokens of the step, over all sequences, padding included."""
         return self.padding_tokens + sum(group.count * group.new_tokens for group in self.groups)
 
-    @property
+    @cached_property
     def sequences(self) -> Number:
         """Sequences in the step, each of which samples one token."""
         return sum(group.count for group in self.groups)

@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from samples import gemm_shapes, gemm_times, write_gemms
+from calibrate_samples import gemm_shapes, gemm_times, write_gemms
 
 from planner.calibrate import files
 from planner.calibrate.devices import gpu_device
-from planner.calibrate.experiments import leave_shapes_out, left_out
+from planner.calibrate.experiments import interval, leave_gpu_out, leave_shapes_out, left_out
 from planner.calibrate.families.gemm import FAMILY, tables
 from planner.calibrate.fit import fit, is_effective, split
 from planner.calibrate.run import run_fit
@@ -85,7 +85,9 @@ def test_a_written_file_reads_back_as_it_was_fitted(wheel, tmp_path):
         "2026-11-30",
         0,
     )
-    assert spec.script == "planner calibrate fit --family gemm --date 2026-11-30 --seed 0"
+    assert spec.script == (
+        "planner calibrate fit --gpu h100-sxm --engine vllm --date 2026-11-30 --seed 0"
+    )
     text = files.path(tmp_path / "out", "h100-sxm", "vllm").read_text()
     assert " us\n" in text
 
@@ -190,3 +192,21 @@ kernels:
     assert spec.kernels["gemm.bf16"].constants == pytest.approx(
         {"floor_s": 2.5e-6, "rate": 1.8e11, "share": 0.9}
     )
+
+
+def test_borrowed_constants_are_judged_on_the_gpu_that_was_left_out(tmp_path):
+    """A sibling with the same bandwidth and units, made up by the same constants, fits as well."""
+    shape = gemm_shapes()
+    wheel = write_gemms(tmp_path / "wheel", shape, gemm_times(shape))
+    wheel = write_gemms(
+        wheel, shape, gemm_times(shape, gpu="h200-sxm"), folder="h200_sxm", device="NVIDIA H200"
+    )
+    run_fit(["gemm"], Pick(), tmp_path / "out", date="2026-11-30", data=wheel)
+    transfers = leave_gpu_out(tmp_path / "out", "gemm", data=wheel)
+    assert {(each.gpu, each.donor) for each in transfers} == {
+        ("h100-sxm", "h200-sxm"),
+        ("h200-sxm", "h100-sxm"),
+    }
+    assert all(each.same_architecture for each in transfers)
+    assert all(each.errors.median < 0.05 for each in transfers)
+    assert interval(transfers, same_architecture=True) == pytest.approx((-0.04, 0.04), abs=0.03)

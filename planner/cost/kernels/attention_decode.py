@@ -66,10 +66,10 @@ KERNELS: dict[str, DecodeKernel] = {
     "fa2": DecodeKernel("grouped-full-context", 64, 8, 128, most_splits=128),
     "fa3": DecodeKernel("always", 64, 8, 64, most_splits=32),
     "fa4": DecodeKernel("always", 64, 8, 64),
-    "flashinfer": DecodeKernel("always", 64, 16, 64),
+    "flashinfer": DecodeKernel("always", 64, 16, 64, waves=2),
     "mmha": DecodeKernel("never", 1, 1, 64),
-    "triton": DecodeKernel("always", 16, 16, 64),
-    "trtllm-gen": DecodeKernel("always", 64, 8, 128),
+    "triton": DecodeKernel("always", 16, 16, 64, most_splits=8, waves=2),
+    "trtllm-gen": DecodeKernel("always", 64, 8, 256),
     "xe": DecodeKernel("always", 64, 8, 64),
     "xqa": DecodeKernel("always", 32, 8, 128, "blocks", waves=4),
     "xqa-unsplit": DecodeKernel("always", 32, 8, 64, "none"),
@@ -212,7 +212,7 @@ def _units_s(
     splitting does not pay, time stays at that of the batch that is split most.
     """
     slots = device.multiprocessors or 1
-    tile_s = _tile_s(kernel, stream, device, values)
+    read_s, multiply_s = _key_s(kernel, stream, device, values)
     tiles = ceil_div(stream.keys, kernel.tile)
     beyond = values.get("window_tiles", 0.0) * (stream.keys < stream.history)
     most = where(stream.splits, _most_splits(kernel, stream, tiles), 1)
@@ -221,9 +221,11 @@ def _units_s(
 
     def waves_s(blocks: Number, splits: Number) -> Number:
         waves = maximum(ceil_div(blocks, slots), 1)
-        steps = maximum(tiles / splits, 1) + beyond
+        read = stream.keys / splits + beyond * kernel.tile
+        multiplied = (maximum(tiles / splits, 1) + beyond) * kernel.tile
+        unit_s = read * read_s + multiplied * multiply_s
         combine_s = values["combine_s"] * (1 - 1 / splits)
-        return (waves - 1) * start_s + waves * steps * tile_s + combine_s
+        return (waves - 1) * start_s + waves * unit_s + combine_s
 
     splits = minimum(maximum(room / stream.units, 1), most)
     return maximum(waves_s(maximum(stream.units, filled), splits), waves_s(filled, most))
@@ -236,10 +238,11 @@ def _most_splits(kernel: DecodeKernel, stream: Stream, tiles: Number) -> Number:
     return maximum(minimum(blocks, kernel.most_splits), 1)
 
 
-def _tile_s(kernel: DecodeKernel, stream: Stream, device: Device, values: Constants) -> Number:
-    """Streaming a tile of keys and values, and multiplying it."""
+def _key_s(
+    kernel: DecodeKernel, stream: Stream, device: Device, values: Constants
+) -> tuple[Number, Number]:
+    """Seconds of one key for a unit: streaming it, and multiplying it."""
     slots = device.multiprocessors or 1
     rows = ceil_div(stream.rows, kernel.row_step) * kernel.row_step
     rate = device.peak("bf16") * values["matrix_share"] / slots
-    read_s = stream.key_bytes / values["stream_bytes_per_s"]
-    return kernel.tile * (read_s + rows * stream.key_flops / rate)
+    return stream.key_bytes / values["stream_bytes_per_s"], rows * stream.key_flops / rate

@@ -50,6 +50,8 @@ class PrefillKernel:
     """Whether the query heads of a KV head share a tile."""
     persistent: bool = False
     """Whether tiles are handed out as multiprocessors fall free, so that no wave is lost."""
+    splits: bool = False
+    """Whether a long row of keys is split where tiles are few."""
     diagonal: float = 0.0
     """Masked blocks that a tile walks besides those it needs."""
     operand: str = "bf16"
@@ -173,10 +175,12 @@ def _tiles_s(
     block_s = _block_s(kernel, shape, device, values)
     units = device.multiprocessors or 1
     waves = tiles / units
-    waves = maximum(waves, 1) if kernel.persistent else ceil_div(waves, 1)
+    if not kernel.splits:
+        waves = maximum(waves, 1) if kernel.persistent else ceil_div(waves, 1)
     start_s = values["tile_s"]
     mean_s = start_s + (maximum(mean, 1) + beyond) * block_s
-    longest_s = start_s + values["longest"] * (maximum(most, 1) + beyond) * block_s
+    most = 1 if kernel.splits else maximum(most, 1) + beyond
+    longest_s = start_s + values["longest"] * most * block_s
     return maximum(mean_s * waves, longest_s)
 
 

@@ -56,8 +56,8 @@ _WRITE = 1.1
 """What a byte written costs against one read (DRAM turns its bus around)."""
 _LONG_S = 30e-6
 """Kernels longer than this overlap well."""
-_SUSTAINED_S = 500e-6
-"""Matrix work longer than this, repeated, brings clocks down."""
+_SUSTAINED_S = 700e-6
+"""Matrix work longer than this, repeated as benchmarks do, brings clocks down."""
 _NEVER_S = 1e9
 _PIECE = 8192
 
@@ -273,8 +273,10 @@ def _overlapped(memory_s: Number, compute_s: Number, values: Constants) -> Numbe
 
 
 def _throttled(shape: GemmShape, peak: float, values: Constants) -> Number:
-    busy_s = 2.0 * shape.rows * shape.features * shape.depth / peak
-    return 1 + values["throttle"] * busy_s / (busy_s + _SUSTAINED_S)
+    """Slow-down of long products: it sets in steeply where matrix work lasts."""
+    busy = 2.0 * shape.rows * shape.features * shape.depth / peak / _SUSTAINED_S
+    fourth = (busy * busy) * (busy * busy)
+    return 1 + values["throttle"] * fourth / (1 + fourth)
 
 
 def _quantise_s(kind: Kind, shape: GemmShape, device: Device, values: Constants) -> Number:

@@ -63,7 +63,7 @@ _COMMON = (
     Constant("fill_s", "Filling and draining one 128 × 128 tile", "s", 0.0, 6e-6, 1e-6),
     Constant("overlap", "How well bytes hide behind FLOPs (1 = not at all)", "1", 1.2, 6.0, 1.9),
     Constant("smoothing", "Share of the last wave that is not lost", "ratio", 0.0, 1.0, 0.6),
-    Constant("throttle", "Slow-down of very long products", "ratio", 0.0, 1.0, 0.1),
+    Constant("throttle", "Slow-down of very long products", "ratio", 0.0, 2.0, 0.1),
     Constant("l2_speed", "L2 bandwidth over achieved memory bandwidth", "ratio", 1.0, 8.0, 2.0),
     Constant("l2_share", "Share of the L2 that a loop can fill", "ratio", 0.2, 1.5, 0.65, 1.0),
 )

@@ -73,20 +73,20 @@ _L2 = (
     Constant("l2_share", "share of the L2 that holds experts, warm only", "1", 0.05, 2.0, 0.8),
     Constant("l2_speed", "L2 over memory bandwidth, warm only", "1", 1.0, 10.0, 1.5),
 )
+_TILE = (Constant("tile_rows", "rows of a tile, padded for each expert", "1", 1.0, 400.0, 20.0),)
 _ALL = (Constant("passes_all", "passes over all routed tokens", "1", 1e-3, 60.0, 1.5),)
 _LOCAL = (
     Constant("passes_local", "passes over local pairs", "1", 1e-3, 60.0, 2.5),
     Constant("passes_hidden", "passes over routed hidden rows", "1", 1e-3, 60.0, 1.2),
 )
-_TILE = (Constant("tile_rows", "rows of a tile, padded for each expert", "1", 1.0, 400.0, 20.0),)
 
 KERNELS = {
-    "triton": _BASE + _L2 + _ALL,
-    "xpu": _BASE + _L2 + _ALL,
-    "cutlass": _BASE + _L2 + _LOCAL,
-    "trtllm": _BASE + _L2 + _LOCAL,
-    "deepgemm": _BASE + _L2 + _LOCAL,
-    "marlin": _BASE + _L2 + _LOCAL + _TILE,
+    "triton": _BASE + _L2 + _TILE + _ALL,
+    "xpu": _BASE + _L2 + _TILE + _ALL,
+    "cutlass": _BASE + _L2 + _TILE + _LOCAL,
+    "trtllm": _BASE + _L2 + _TILE + _LOCAL,
+    "deepgemm": _BASE + _L2 + _TILE + _LOCAL,
+    "marlin": _BASE + _L2 + _TILE + _LOCAL,
 }
 """By the variant's first part. ``trtllm`` is the generated kernels of TensorRT-LLM, which vLLM and
 SGLang call through FlashInfer."""
@@ -140,9 +140,7 @@ class MoeModel:
 
 
 def _pairs(shape: MoeShape, values: Constants) -> Number:
-    """Pairs computed: with tiles of fixed rows half a tile is padding, for each expert."""
-    if "tile_rows" not in values:
-        return shape.pairs
+    """Pairs computed: half a tile of each expert is padding, though no more than half its rows."""
     return shape.pairs + 0.5 * minimum(shape.touched * values["tile_rows"], shape.pairs)
 
 

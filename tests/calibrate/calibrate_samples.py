@@ -37,10 +37,12 @@ def gemm_shapes(count: int = 600, seed: int = 0) -> GemmShape:
     return GemmShape(rows, depth, features)
 
 
-def gemm_times(shape: GemmShape, noise: float = 0.03, seed: int = 1) -> np.ndarray:
+def gemm_times(
+    shape: GemmShape, noise: float = 0.03, seed: int = 1, gpu: str = "h100-sxm"
+) -> np.ndarray:
     """Times by the true constants, with log-normal noise. vLLM cycles through six weights."""
     looped = GemmShape(shape.rows, shape.depth, shape.features, weight_copies=6)
-    time_s = MODEL.time_s("bf16", looped, gpu_device("h100-sxm"), TRUE, warm=True)
+    time_s = MODEL.time_s("bf16", looped, gpu_device(gpu), TRUE, warm=True)
     return time_s * np.exp(np.random.default_rng(seed).normal(0, noise, len(time_s)))
 
 
@@ -52,10 +54,11 @@ def write_gemms(
     version: str = "0.24.0",
     dtype: str = "bfloat16",
     device: str = "NVIDIA H100 80GB HBM3",
+    folder: str = "h100_sxm",
 ) -> Path:
-    """A GEMM table of vLLM on an H100."""
-    folder = root / "h100_sxm" / "gemm" / "vllm" / version
-    folder.mkdir(parents=True, exist_ok=True)
+    """A GEMM table of vLLM, on an H100 unless said otherwise."""
+    place = root / folder / "gemm" / "vllm" / version
+    place.mkdir(parents=True, exist_ok=True)
     count = len(time_s)
     table = pa.table(
         {
@@ -67,5 +70,5 @@ def write_gemms(
             "latency": time_s * 1e3,
         }
     )
-    parquet.write_table(table, folder / "gemm_perf.parquet")
+    parquet.write_table(table, place / "gemm_perf.parquet")
     return root
