@@ -142,7 +142,8 @@ def solve(
         if best is None or cost < best[0]:
             best = (cost, found)
     assert best is not None
-    values = dict(zip((word.name for word in moving), _values(moving, best[1]), strict=True))
+    found = zip(moving, _values(moving, best[1]), strict=True)
+    values = {word.name: _snapped(word, value) for word, value in found}
     return {name: _rounded(value) for name, value in (first | values).items()}
 
 
@@ -215,6 +216,14 @@ def _shaken(moving: Sequence[Constant], start: Constants, seed: int) -> dict[str
         places.append(here + (low + share * (high - low) - here) / 3)
     values = _values(moving, np.array(places))
     return {**start, **dict(zip((word.name for word in moving), values, strict=True))}
+
+
+def _snapped(word: Constant, value: float) -> float:
+    """A value that the solver left a hair inside a bound is that bound."""
+    hair = (word.high - word.low) * 1e-6
+    if value - word.low < hair:
+        return word.low
+    return word.high if word.high - value < hair else value
 
 
 def _rounded(value: float) -> float:

@@ -14,6 +14,7 @@ from planner.cli.common.options import catalog_option, example, json_option
     epilog=example(
         "planner validate --family gemm --by gpu,variant",
         "planner validate --gpu h100-sxm --engine vllm --by family,band",
+        "planner validate --family gemm --engine vllm --transfer",
     ),
 )
 @click.option("--family", "families", multiple=True, help="Kernel family; by default all.")
@@ -25,6 +26,21 @@ from planner.cli.common.options import catalog_option, example, json_option
     show_default=True,
     help="What to group by: some of family, variant, gpu, engine, band.",
 )
+@click.option(
+    "--transfer",
+    is_flag=True,
+    help="Leave each GPU out: price it with the constants of others and its own datasheet.",
+)
+@click.option(
+    "--shapes",
+    is_flag=True,
+    help="Leave shapes out: fit without the largest tenth, and without a fifth of model shapes.",
+)
+@click.option(
+    "--plots",
+    type=click.Path(path_type=Path),
+    help="Folder to write residual plots to, a PNG per family and variant.",
+)
 @catalog_option
 @json_option
 def command(
@@ -33,6 +49,9 @@ def command(
     gpus: tuple[str, ...],
     engines: tuple[str, ...],
     by: str,
+    transfer: bool,
+    shapes: bool,
+    plots: Path | None,
     catalogs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
@@ -41,15 +60,52 @@ def command(
     Reads the operator tables of the installed aiconfigurator-core
     (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
     """
+    from planner.calibrate import experiments
+    from planner.calibrate.families import FAMILIES
+    from planner.calibrate.plots import plot_residuals
     from planner.calibrate.types import Pick
-    from planner.calibrate.validate import KEYS, validate_kernels
+    from planner.calibrate.validate import held_back, tabulate
     from planner.cli.common.output import show, write
-    from planner.errors import UsageError
     from planner.plan.values import plain
-    from planner.registry import nearest
-    from planner.report.accuracy import errors_view
+    from planner.report.accuracy import beyond_view, errors_view
     from planner.report.document import to_json
     from planner.resources import folder
+
+    keys = _keys(by)
+    root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
+    pick = Pick(frozenset(gpus), frozenset(engines))
+    names = families or FAMILIES.names()
+    if transfer or shapes:
+        found = [
+            *(
+                row
+                for name in names
+                if transfer
+                for row in experiments.leave_gpu_out(root, name, pick)
+            ),
+            *(row for name in names if shapes for row in experiments.leave_shapes_out(name, pick)),
+        ]
+        rows = [plain(row) for row in found]
+        if as_json:
+            write(to_json("beyond", {"rows": rows}))
+        else:
+            show(beyond_view(rows))
+        return
+    held = list(held_back(root, names, pick))
+    errors = [plain(row) for row in tabulate(held, keys)]
+    if plots:
+        for path in plot_residuals(held, plots):
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        write(to_json("errors", {"by": list(keys), "rows": errors}))
+    else:
+        show(errors_view(errors, keys))
+
+
+def _keys(by: str) -> tuple[str, ...]:
+    from planner.calibrate.validate import KEYS
+    from planner.errors import UsageError
+    from planner.registry import nearest
 
     keys = tuple(word.strip() for word in by.split(","))
     for word in keys:
@@ -57,10 +113,4 @@ def command(
             guess = nearest(word, KEYS)
             hint = f"did you mean '{guess}'?" if guess else f"some of {', '.join(KEYS)}"
             raise UsageError(f"cannot group by '{word}'", hint)
-    root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
-    pick = Pick(frozenset(gpus), frozenset(engines))
-    rows = validate_kernels(root, families, pick, by=keys)
-    if as_json:
-        write(to_json("errors", {"by": list(keys), "rows": plain(rows)}))
-    else:
-        show(errors_view([plain(row) for row in rows], keys))
+    return keys

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
 
-from planner.report.cells import small, table, words
+from planner.report.cells import DASH, small, table, words
 
 _ERRORS = ("rows", "median", "mean", "bias", "in 80 %")
 _ABOUT = (
@@ -37,11 +38,23 @@ def errors_view(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Rende
     return Group(found, small(_ABOUT))
 
 
+def beyond_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Errors on GPUs and shapes that no fit has seen: what users live on."""
+    if not rows:
+        return small("nothing to leave out here; see --family, --gpu and --engine")
+    found = table(("kernel", "engine", "GPU", "left out", *_ERRORS), left=(0, 1, 2, 3))
+    for row in rows:
+        what = row.get("rule") or f"for {row['donor']}"
+        names = (f"{row['family']}.{row['variant']}", row["engine"], row["gpu"], what)
+        found.add_row(*map(words, names), *_errors(row["errors"]))
+    return Group(found, small(_ABOUT))
+
+
 def _errors(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{row['rows']:,}",
         f"{row['median']:.1%}",
         f"{row['mean']:.1%}",
         f"{row['bias']:+.1%}",
-        f"{row['coverage']:.0%}",
+        DASH if math.isnan(row["coverage"]) else f"{row['coverage']:.0%}",
     )

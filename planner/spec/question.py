@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -85,8 +86,8 @@ def _calibrations(
         nearness = (
             other.name != gpu.name,
             other.architecture != gpu.architecture,
-            other.vendor != gpu.vendor,
-            abs((other.capability or 0.0) - (gpu.capability or 0.0)),
+            _generations(other, gpu),
+            abs(math.log(other.memory.bandwidth.value / gpu.memory.bandwidth.value)),
             engine != backend.name,
             name,
         )
@@ -95,6 +96,13 @@ def _calibrations(
         calibration = catalog.find("calibration", name)
         found.append(Measured(calibration, other.architecture, other.capability))
     return tuple(found)
+
+
+def _generations(one: GpuSpec, other: GpuSpec) -> float:
+    """How far apart two GPUs' capabilities are; unknown is further than any two known ones."""
+    if one.capability is None or other.capability is None:
+        return math.inf
+    return abs(one.capability - other.capability)
 
 
 def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:

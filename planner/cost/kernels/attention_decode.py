@@ -60,18 +60,20 @@ class DecodeKernel:
     most_splits: float = 1e9
     waves: int = 1
     """Waves that splits may fill."""
+    pads: bool = True
+    """Whether a tile that the context fills in part is streamed as a whole."""
 
 
 KERNELS: dict[str, DecodeKernel] = {
-    "fa2": DecodeKernel("grouped-full-context", 64, 8, 128, most_splits=128),
+    "fa2": DecodeKernel("grouped-full-context", 64, 8, 128, most_splits=128, waves=2),
     "fa3": DecodeKernel("always", 64, 8, 64, most_splits=32),
     "fa4": DecodeKernel("always", 64, 8, 64),
-    "flashinfer": DecodeKernel("always", 64, 16, 64, waves=2),
-    "mmha": DecodeKernel("never", 1, 1, 64),
-    "triton": DecodeKernel("always", 16, 16, 64, most_splits=8, waves=2),
+    "flashinfer": DecodeKernel("always", 64, 8, 64, waves=2, pads=False),
+    "mmha": DecodeKernel("never", 1, 1, 64, pads=False),
+    "triton": DecodeKernel("always", 16, 16, 64, most_splits=8, waves=2, pads=False),
     "trtllm-gen": DecodeKernel("always", 64, 8, 256),
     "xe": DecodeKernel("always", 64, 8, 64),
-    "xqa": DecodeKernel("always", 32, 8, 128, "blocks", waves=4),
+    "xqa": DecodeKernel("always", 32, 8, 128, "blocks", waves=4, pads=False),
     "xqa-unsplit": DecodeKernel("always", 32, 8, 64, "none"),
 }
 
@@ -221,9 +223,9 @@ def _units_s(
 
     def waves_s(blocks: Number, splits: Number) -> Number:
         waves = maximum(ceil_div(blocks, slots), 1)
-        read = stream.keys / splits + beyond * kernel.tile
-        multiplied = (maximum(tiles / splits, 1) + beyond) * kernel.tile
-        unit_s = read * read_s + multiplied * multiply_s
+        walked = (maximum(tiles / splits, 1) + beyond) * kernel.tile
+        read = walked if kernel.pads else stream.keys / splits + beyond * kernel.tile
+        unit_s = read * read_s + walked * multiply_s
         combine_s = values["combine_s"] * (1 - 1 / splits)
         return (waves - 1) * start_s + waves * unit_s + combine_s
 

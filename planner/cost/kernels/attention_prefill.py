@@ -36,6 +36,8 @@ from planner.num import Number, ceil_div, maximum, minimum, where
 
 _L2_EDGE = 4
 """How sharply reuse ends where the activations pass the L2."""
+_WIDE = 256
+"""Head size from which kernels take other tiles."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,12 @@ class PrefillKernel:
     """Query rows of a tile."""
     block: int = 64
     """Keys of a block."""
+    wide_rows: int = 0
+    """The same from head size 256; 0: no other."""
     packs: bool = False
     """Whether the query heads of a KV head share a tile."""
     persistent: bool = False
     """Whether tiles are handed out as multiprocessors fall free, so that no wave is lost."""
-    splits: bool = False
-    """Whether a long row of keys is split where tiles are few."""
     diagonal: float = 0.0
     """Masked blocks that a tile walks besides those it needs."""
     operand: str = "bf16"
@@ -175,22 +177,24 @@ def _tiles_s(
     block_s = _block_s(kernel, shape, device, values)
     units = device.multiprocessors or 1
     waves = tiles / units
-    if not kernel.splits:
-        waves = maximum(waves, 1) if kernel.persistent else ceil_div(waves, 1)
+    waves = maximum(waves, 1) if kernel.persistent else ceil_div(waves, 1)
     start_s = values["tile_s"]
     mean_s = start_s + (maximum(mean, 1) + beyond) * block_s
-    most = 1 if kernel.splits else maximum(most, 1) + beyond
-    longest_s = start_s + values["longest"] * most * block_s
+    longest_s = start_s + values["longest"] * (maximum(most, 1) + beyond) * block_s
     return maximum(mean_s * waves, longest_s)
 
 
 def _packed(kernel: PrefillKernel, shape: AttentionShape) -> tuple[Number, Number]:
     """Positions of a tile, and how many tiles stand side by side at each."""
+    rows = _rows(kernel, shape)
     if not kernel.packs:
-        return kernel.rows, shape.heads
+        return rows, shape.heads
     group = shape.heads / shape.kv_heads
-    side = shape.kv_heads * ceil_div(group, kernel.rows)
-    return kernel.rows / minimum(group, kernel.rows), side
+    return rows / minimum(group, rows), shape.kv_heads * ceil_div(group, rows)
+
+
+def _rows(kernel: PrefillKernel, shape: AttentionShape) -> Number:
+    return where(shape.head_dim >= _WIDE, kernel.wide_rows or kernel.rows, kernel.rows)
 
 
 def _blocks(
@@ -207,7 +211,7 @@ def _blocks(
 def _block_s(
     kernel: PrefillKernel, shape: AttentionShape, device: Device, values: Constants
 ) -> Number:
-    flops = 2 * kernel.rows * kernel.block * dims(shape)
+    flops = 2 * _rows(kernel, shape) * kernel.block * dims(shape)
     share = values.get(_WIDEST, 1.0)
     for most, name in _DIMS:
         share = where(shape.head_dim <= most, values.get(name, 1.0), share)
