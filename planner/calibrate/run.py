@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.calibrate import aiconfigurator, files
+from planner.calibrate import aiconfigurator, files, kernel_csv
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import FAMILIES
 from planner.calibrate.families import family as named
@@ -38,11 +38,18 @@ class Cell:
 def read(
     families: Sequence[Family], pick: Pick, data: Path | None = None
 ) -> Iterator[tuple[Family, Rows]]:
-    """Every table of the families that was asked for, linted."""
+    """Every table of the families that was asked for, linted.
+
+    ``data`` is a folder of operator tables or a CSV file of the user's own kernels; by default the
+    installed wheel's.
+    """
+    if data is not None and data.suffix == ".csv":
+        for each in families:
+            yield from ((each, rows) for rows in kernel_csv.tables(data, each, pick))
+        return
     where = data or aiconfigurator.root()
     for each in families:
-        for rows in each.tables(where, pick):
-            yield each, rows
+        yield from ((each, rows) for rows in each.tables(where, pick))
 
 
 def run_fit(
@@ -61,7 +68,9 @@ def run_fit(
     for an unknown family, and where the wheel of tables or SciPy is missing.
     """
     chosen = [named(name) for name in (tuple(families) or FAMILIES.names())]
-    package = f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
+    package = (
+        data.name if data else f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
+    )
     cells = _fitted(chosen, pick, data, seed, progress)
     for cell in cells:
         script = COMMAND.format(gpu=cell.gpu, engine=cell.engine, date=date, seed=seed)

@@ -118,7 +118,7 @@ class CalibratedEstimator:
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
-            parts[0].fitted.floor_s,
+            parts[0].floor_s,
             parts[0].fitted.evidence,
             parts[0].family,
             *parts[0].fitted.interval(core_s),
@@ -172,7 +172,9 @@ class CalibratedEstimator:
         time_s = self._time(gemm.MODEL, fitted, shape)
         moved = depth * features * weight_bytes
         moved += rows * depth * bytes_per_element(dtype) + rows * features * 2
-        return _Part("gemm", time_s - fitted.floor_s, moved, fitted)
+        # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
+        floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
+        return _Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
 
     def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> _Part | None:
         """Attention as one kernel, where the values are in the group too."""
@@ -203,7 +205,8 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        return _Part("attention", core_s - self._write_s(op, site), moved, fitted)
+        core_s -= self._write_s(op, site)
+        return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
     def _write_s(self, op: AttentionScores, site: Site) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
@@ -219,7 +222,7 @@ class CalibratedEstimator:
         shape = CollectiveShape(size, float(op.ranks))
         time_s = self._time(COLLECTIVE, fitted, shape)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-        return _Part("collective", time_s - fitted.floor_s, moved, fitted)
+        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
@@ -241,6 +244,7 @@ class CalibratedEstimator:
 class _Part:
     family: str
     core_s: float
+    floor_s: float
     moved_bytes: float
     fitted: Fitted
 

@@ -75,7 +75,7 @@ def test_one_shot_pays_for_every_rank_and_two_shot_does_not():
 
     w = 0.2e6 / 70e9 = 2.9 us for 0.2 MB at 2 ranks; at 8 it is 1.75 × 28.6 = 50 us for 2 MB.
     """
-    values = typical(MODEL.variant(ENGINE_ALL_REDUCE), switch_bytes=1e12, step_4=1, step_8=1)
+    values = typical(MODEL.variant(ENGINE_ALL_REDUCE), switch_bytes=2e9, step_4=1, step_8=1)
     two, eight = (
         MODEL.time_s(ENGINE_ALL_REDUCE, CollectiveShape(size, ranks), machine(), values)
         for size, ranks in ((2e5, 2), (2e6, 8))
@@ -87,7 +87,7 @@ def test_one_shot_pays_for_every_rank_and_two_shot_does_not():
 def test_at_the_switch_the_time_steps_up_to_nccls():
     """Just below 1 MB one-shot (4.2 + 1.2 × 14.3 us); from it on bulk (15 + 1 + 14.3 us)."""
     values = typical(
-        MODEL.variant(ENGINE_ALL_REDUCE), switch_bytes=1e6, a3_s=15e-6, h3_s=1e-6, a2_s=4e-4
+        MODEL.variant(ENGINE_ALL_REDUCE), switch_bytes=1e6, a3_s=15e-6, h3_s=1e-6, a2_s=1e-4
     )
     below, above = (
         MODEL.time_s(ENGINE_ALL_REDUCE, CollectiveShape(size, 2), machine(), values)

@@ -32,7 +32,7 @@ VARIANTS = {
 }
 NODE_RANKS = {"gb200": 4, "gb300": 4}
 """GPUs of one node, 8 where not named: beyond it a message goes through other switches."""
-SWITCHES_BYTES = {"vllm": (8e6,), "sglang": (1.6e7, 3.2e7), "tensorrt-llm": (1e13,)}
+SWITCHES_BYTES = {"vllm": (8e6,), "sglang": (1.6e7, 3.2e7), "tensorrt-llm": (1.9e9,)}
 """Where engines hand over to NCCL: vLLM from 8 MiB, SGLang from 16 or 32 MiB by version, and
 TensorRT-LLM by cost, with no size of its own. Seen as jumps in the measured times."""
 

@@ -61,19 +61,19 @@ class PrefillKernel:
 
 
 KERNELS: dict[str, PrefillKernel] = {
-    "fa2": PrefillKernel(64),
+    "fa2": PrefillKernel(64, 32),
     "fa3": PrefillKernel(128, packs=True, persistent=True),
     "fa3-fp8": PrefillKernel(128, 128, packs=True, operand="fp8"),
     "fa4": PrefillKernel(64, packs=True, persistent=True),
-    "flashinfer": PrefillKernel(64, packs=True, diagonal=0.5),
-    "fmha-v2": PrefillKernel(64, diagonal=0.5),
-    "fmha-v2-fp8": PrefillKernel(64, diagonal=0.5, operand="fp8"),
+    "flashinfer": PrefillKernel(128, 32, wide_rows=64, packs=True),
+    "fmha-v2": PrefillKernel(64, 32, diagonal=0.5),
+    "fmha-v2-fp8": PrefillKernel(64, 32, diagonal=0.5, operand="fp8"),
     "fmha-hopper": PrefillKernel(128, diagonal=0.5),
     "fmha-hopper-fp8": PrefillKernel(128, 128, diagonal=0.5, operand="fp8"),
     "trtllm-gen": PrefillKernel(256),
     "trtllm-gen-fp8": PrefillKernel(256, operand="fp8"),
-    "triton": PrefillKernel(64, packs=True, diagonal=0.5),
-    "triton-fp8": PrefillKernel(64, packs=True, diagonal=0.5, operand="fp8"),
+    "triton": PrefillKernel(64, wide_rows=32),
+    "triton-fp8": PrefillKernel(64, wide_rows=32, operand="fp8"),
     "xe": PrefillKernel(64, packs=True),
 }
 """By name. A name that ends in ``-fp8`` multiplies in FP8; the others read FP8 KV into BF16."""

@@ -45,19 +45,19 @@ class CollectiveShape:
 
 
 def _start(name: str, what: str, typical_us: float) -> Constant:
-    return Constant(name, f"start of {what}", "s", 0.5 * _US, 400 * _US, typical_us * _US)
+    return Constant(name, f"start of {what}", "s", 1 * _US, 120 * _US, typical_us * _US)
 
 
 def _hop(name: str, what: str, typical_us: float) -> Constant:
     return Constant(
-        name, f"{what}, each rank beyond the first", "s", 1e-3 * _US, 40 * _US, typical_us * _US
+        name, f"{what}, each rank beyond the first", "s", 0.01 * _US, 30 * _US, typical_us * _US
     )
 
 
 _LINK = (
-    Constant("eta_2", "share of the link's rate, 2 ranks", "ratio", 0.01, 1.1, 0.7, 1.0),
-    Constant("step_4", "share of 4 ranks over that of 2", "1", 0.05, 2.5, 1.1),
-    Constant("step_8", "share of 8 ranks over that of 4", "1", 0.05, 2.5, 1.0),
+    Constant("eta_2", "share of the link's rate, 2 ranks", "ratio", 0.1, 1.1, 0.7, 1.0),
+    Constant("step_4", "share of 4 ranks over that of 2", "1", 0.1, 2.0, 1.1),
+    Constant("step_8", "share of 8 ranks over that of 4", "1", 0.2, 2.0, 1.0),
 )
 _NCCL = (
     _start("a1_s", "the latency protocol", 5),
@@ -70,14 +70,14 @@ _NCCL = (
 _ENGINE = (
     _start("a1_s", "the one-shot kernel", 4),
     _hop("h1_s", "one-shot kernel", 0.2),
-    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.1, 20.0, 1.2),
+    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.3, 8.0, 1.2),
     _start("a2_s", "the two-shot kernel", 7),
     _hop("h2_s", "two-shot kernel", 0.5),
-    Constant("r2", "two-shot kernel's time per byte over bulk's", "1", 0.2, 5.0, 1.0),
+    Constant("r2", "two-shot kernel's time per byte over bulk's", "1", 0.2, 4.0, 1.0),
     _start("a3_s", "the bulk protocol", 15),
     _hop("h3_s", "bulk protocol", 1),
     *_LINK,
-    Constant("switch_bytes", "from here on messages go to NCCL", "bytes", 1e5, 1e13, 8e6),
+    Constant("switch_bytes", "from here on messages go to NCCL", "bytes", 1e6, 2e9, 8e6),
     Constant("call_s", "one eager call on the host", "s", 1 * _US, 200 * _US, 25 * _US),
     Constant("eta_copy", "share of memory bandwidth in the copy", "ratio", 0.1, 1.2, 0.8, 1.0),
 )
