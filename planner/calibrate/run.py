@@ -22,6 +22,7 @@ from planner.cost.types import Device
 from planner.errors import PlannerError
 
 COMMAND = "planner calibrate fit --gpu {gpu} --engine {engine} --date {date} --seed {seed}"
+CSV = ".csv"
 Progress = Callable[[str], None]
 
 
@@ -43,7 +44,7 @@ def read(
     ``data`` is a folder of operator tables or a CSV file of the user's own kernels; by default the
     installed wheel's.
     """
-    if data is not None and data.suffix == ".csv":
+    if data is not None and data.suffix == CSV:
         for each in families:
             yield from ((each, rows) for rows in kernel_csv.tables(data, each, pick))
         return
@@ -68,9 +69,9 @@ def run_fit(
     for an unknown family, and where the wheel of tables or SciPy is missing.
     """
     chosen = [named(name) for name in (tuple(families) or FAMILIES.names())]
-    package = (
-        data.name if data else f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
-    )
+    package = f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
+    if data is not None and data.suffix == CSV:
+        package = data.name
     cells = _fitted(chosen, pick, data, seed, progress)
     for cell in cells:
         script = COMMAND.format(gpu=cell.gpu, engine=cell.engine, date=date, seed=seed)

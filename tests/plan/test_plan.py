@@ -262,7 +262,8 @@ def test_side_by_side_gives_the_ratios_to_follow():
     assert columns[0].speed_up == 1
     assert columns[1].bandwidth_ratio == pytest.approx(3350 / 1008)
     assert columns[1].peak_ratio == pytest.approx(989.4 / 165.2, rel=1e-3)
-    assert 1 < columns[1].speed_up < columns[1].bandwidth_ratio
+    # Decode follows bandwidth: both GPUs reach much the same share of theirs.
+    assert columns[1].speed_up == pytest.approx(columns[1].bandwidth_ratio, rel=0.15)
 
 
 def test_a_graph_that_is_no_llm_plans_too():
