@@ -29,8 +29,9 @@ BORROWED_WIDTH: Mapping[Evidence, float] = {
 
 From leaving GPUs out of the GEMM fits (``planner validate --transfer``): pooled 80 % intervals of
 log(measured / predicted) are -0.09 to +0.11 with a GPU's own constants, -0.11 to +0.13 with those
-of its architecture, and -0.37 to +0.22 with those of others, which still covers only 53 to 63 % of the
-worst GPUs. Architectures with one measured GPU (Ada, Ampere) could not be tested: twice the width.
+of its architecture, and -0.37 to +0.22 with those of others, which covers only 53 to 63 % of the
+rows of the worst GPUs. Architectures with one measured GPU (Ada, Ampere) could not be tested and
+get twice the width.
 """
 UNKNOWN_LOG_WIDTH = 0.5
 """Half the 80 % interval, in logs, of a kernel nobody measured anywhere."""

@@ -1,7 +1,7 @@
 """The attention models: hand-worked times on a round machine, and what must hold for any constants.
 
-Property tests use constants drawn from within the models' bounds, so that they hold for every
-calibration that a fit can write, with those of a few typical GPUs among them.
+Property tests draw constants from anywhere within the models' bounds, so that they hold for every
+calibration that a fit can write.
 """
 
 from __future__ import annotations
