@@ -16,9 +16,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 
-from builders import commands, outputs, plan_json, specs  # noqa: E402 - found through sys.path
+from builders import (  # noqa: E402 - found through sys.path
+    accuracy,
+    commands,
+    kernels,
+    outputs,
+    plan_json,
+    runs,
+    specs,
+)
 
-PAGES = ("README.md", "docs/model.md", "docs/specs.md", "docs/cli.md", "docs/json.md")
+PAGES = (
+    "README.md",
+    "docs/accuracy.md",
+    "docs/calibration.md",
+    "docs/cli.md",
+    "docs/json.md",
+    "docs/model.md",
+    "docs/specs.md",
+)
 """Pages with generated parts."""
 
 _PART = re.compile(
@@ -32,7 +48,19 @@ _PARTS: dict[str, Callable[[], str]] = {
     "formats": specs.formats,
     "faults": specs.faults,
     "commands": commands.reference,
+    "widths": kernels.widths,
+    "runs-a100": runs.a100,
+    "runs-others": runs.others,
+    **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
+_PARTS_OF: dict[str, Callable[[str], str]] = {
+    "fields": specs.fields,
+    "json": plan_json.fields,
+    "constants": kernels.constants,
+    "kernels": kernels.kernels,
+    "cells": accuracy.by_gpu,
+}
+"""Parts that need a word on what: a class, or a kernel family."""
 
 
 def refreshed(text: str) -> str:
@@ -48,11 +76,7 @@ def _made(found: re.Match[str]) -> str:
 
 def _part(what: str) -> str:
     name, _, argument = what.partition(" ")
-    if name == "fields":
-        return specs.fields(argument)
-    if name == "json":
-        return plan_json.fields(argument)
-    return _PARTS[name]()
+    return _PARTS_OF[name](argument) if argument else _PARTS[name]()
 
 
 def stale() -> list[str]:

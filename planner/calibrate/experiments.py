@@ -16,8 +16,9 @@ import numpy as np
 from planner.calibrate import aiconfigurator, files
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import family as named
-from planner.calibrate.fit import Split, predict, score, solve, split
+from planner.calibrate.fit import Split, score, split
 from planner.calibrate.residuals import Errors, errors
+from planner.calibrate.solver import predict, solve
 from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
 from planner.cost.kernels.types import Constants
 

@@ -13,8 +13,9 @@ from planner.calibrate import aiconfigurator, files
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.families import FAMILIES
 from planner.calibrate.families import family as named
-from planner.calibrate.fit import predict, split
+from planner.calibrate.fit import split
 from planner.calibrate.residuals import EDGES_S, LEAST_ROWS, Errors
+from planner.calibrate.solver import predict
 from planner.calibrate.types import Family, Floats, Mask, Pick, Rows
 from planner.spec.types import CalibrationSpec, KernelCalibration
 from planner.units import show_seconds

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.cli.common.options import example, json_option
 
+if TYPE_CHECKING:
+    from planner.calibrate.fit import Fit
+
 
 @click.group(
     short_help="Fit kernel models to measurements.",
-    epilog=example("planner calibrate fit --family gemm --gpu h100-sxm --engine vllm"),
+    epilog=example("planner calibrate fit"),
 )
 def command() -> None:
     """Fit the constants of kernel models to measured kernels."""
@@ -66,9 +70,6 @@ def fit(
     from planner.report.accuracy import fits_view
     from planner.report.document import to_json
 
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
     cells = run_fit(
         families,
         Pick(frozenset(gpus), frozenset(engines)),
@@ -76,23 +77,24 @@ def fit(
         date=date or datetime.now(UTC).date().isoformat(),
         seed=seed,
         data=source,
-        progress=say,
+        progress=lambda line: click.echo(line, err=True),
     )
-    rows = [
-        {
-            "gpu": cell.gpu,
-            "engine": cell.engine,
-            "kernel": f"{fit.rows.family}.{fit.rows.variant}",
-            "rows": fit.errors.rows,
-            "median": fit.errors.median,
-            "mean": fit.errors.mean,
-            "bias": fit.errors.bias,
-            "coverage": fit.errors.coverage,
-        }
-        for cell in cells
-        for fit in cell.fits
-    ]
+    rows = [_row(cell.gpu, cell.engine, fit) for cell in cells for fit in cell.fits]
     if as_json:
         write(to_json("fits", {"out": str(out), "fits": rows}))
     else:
         show(fits_view(rows, str(out)))
+
+
+def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
+    errors = fit.errors
+    return {
+        "gpu": gpu,
+        "engine": engine,
+        "kernel": f"{fit.rows.family}.{fit.rows.variant}",
+        "rows": errors.rows,
+        "median": errors.median,
+        "mean": errors.mean,
+        "bias": errors.bias,
+        "coverage": errors.coverage,
+    }

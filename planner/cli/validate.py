@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli.common.options import catalog_option, example, json_option
+
+if TYPE_CHECKING:
+    from planner.calibrate.types import Pick
 
 
 @click.command(
@@ -60,15 +65,8 @@ def command(
     Reads the operator tables of the installed aiconfigurator-core
     (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
     """
-    from planner.calibrate import experiments
     from planner.calibrate.families import FAMILIES
-    from planner.calibrate.plots import plot_residuals
     from planner.calibrate.types import Pick
-    from planner.calibrate.validate import held_back, tabulate
-    from planner.cli.common.output import show, write
-    from planner.plan.values import plain
-    from planner.report.accuracy import beyond_view, errors_view
-    from planner.report.document import to_json
     from planner.resources import folder
 
     keys = _keys(by)
@@ -76,21 +74,28 @@ def command(
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()
     if transfer or shapes:
-        found = [
-            *(
-                row
-                for name in names
-                if transfer
-                for row in experiments.leave_gpu_out(root, name, pick)
-            ),
-            *(row for name in names if shapes for row in experiments.leave_shapes_out(name, pick)),
-        ]
-        rows = [plain(row) for row in found]
-        if as_json:
-            write(to_json("beyond", {"rows": rows}))
-        else:
-            show(beyond_view(rows))
-        return
+        _beyond(root, names, pick, transfer=transfer, shapes=shapes, as_json=as_json)
+    else:
+        _within(root, names, pick, keys=keys, plots=plots, as_json=as_json)
+
+
+def _within(
+    root: Path,
+    names: Sequence[str],
+    pick: Pick,
+    *,
+    keys: tuple[str, ...],
+    plots: Path | None,
+    as_json: bool,
+) -> None:
+    """Rows of the grids that constants were fitted on."""
+    from planner.calibrate.plots import plot_residuals
+    from planner.calibrate.validate import held_back, tabulate
+    from planner.cli.common.output import show, write
+    from planner.plan.values import plain
+    from planner.report.accuracy import errors_view
+    from planner.report.document import to_json
+
     held = list(held_back(root, names, pick))
     errors = [plain(row) for row in tabulate(held, keys)]
     if plots:
@@ -100,6 +105,24 @@ def command(
         write(to_json("errors", {"by": list(keys), "rows": errors}))
     else:
         show(errors_view(errors, keys))
+
+
+def _beyond(
+    root: Path, names: Sequence[str], pick: Pick, *, transfer: bool, shapes: bool, as_json: bool
+) -> None:
+    """GPUs and shapes that no fit has seen."""
+    from planner.calibrate.experiments import leave_gpu_out, leave_shapes_out
+    from planner.cli.common.output import show, write
+    from planner.plan.values import plain
+    from planner.report.accuracy import beyond_view
+    from planner.report.document import to_json
+
+    rows = [plain(row) for name in names if transfer for row in leave_gpu_out(root, name, pick)]
+    rows += [plain(row) for name in names if shapes for row in leave_shapes_out(name, pick)]
+    if as_json:
+        write(to_json("beyond", {"rows": rows}))
+    else:
+        show(beyond_view(rows))
 
 
 def _keys(by: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ rates are borrowed as shares of the datasheet, so a borrowed constant scales wit
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
-from planner.spec.question import Measured
+from planner.spec.question import COLLECTIVES, Measured
 from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
 
 BORROWED_WIDTH: Mapping[Evidence, float] = {
@@ -46,6 +47,8 @@ class Fitted:
     evidence: Evidence
     source: str
     """File and kernel, or why there is none."""
+    gpu: str = ""
+    """The GPU that was measured."""
     measured: KernelCalibration | None = None
 
     @cached_property
@@ -82,6 +85,8 @@ class Constants:
     """All calibrations a deployment may draw on, the nearest first."""
 
     candidates: Sequence[Candidate]
+    gpu: str = ""
+    """The GPU that is priced."""
     used: dict[str, Fitted] = field(default_factory=dict)
     """What was asked for and found, by what it was asked for."""
 
@@ -106,9 +111,16 @@ class Constants:
         return self._find(model, [*own, *(name for name in fitting if name not in own)])
 
     def collective(self, name: str) -> Fitted:
-        """Constants of a collective; an engine's own all-reduce before the library's."""
+        """Constants of a collective; an engine's own all-reduce before the library's.
+
+        Links and topologies differ within an architecture, so those of another GPU are no more
+        than a datasheet's: pricing an L40S by an RTX PRO 6000 is 98 % off in the median.
+        """
         own = [collective.ENGINE_ALL_REDUCE] if name == "all_reduce" else []
-        return self._find(COLLECTIVE, [*own, name])
+        found = self._find(COLLECTIVE, [*own, name])
+        if found.evidence == "class" and found.gpu != self.gpu:
+            found = dataclasses.replace(found, evidence="datasheet")
+        return found
 
     def elementwise(self) -> Fitted:
         """Constants of kernels that stream tensors through."""
@@ -128,7 +140,8 @@ class Constants:
                 if entry is not None:
                     source = f"{candidate.calibration.name}: {model.family}.{name}"
                     values = _with_starts(model.variant(name), entry.constants)
-                    return Fitted(name, values, candidate.evidence, source, entry)
+                    gpu = candidate.calibration.gpu
+                    return Fitted(name, values, candidate.evidence, source, gpu, entry)
         variant = model.variant(variants[0])
         values = _with_starts(variant, {})
         source = f"{model.family}.{variant.name}: typical values, nobody measured it"
@@ -155,7 +168,8 @@ def candidates(
     for each in measured:
         same_gpu = each.calibration.gpu == gpu.name
         evidence: Evidence = "datasheet"
-        if each.calibration.name == named or (same_gpu and each.calibration.backend == engine):
+        own = same_gpu and each.calibration.backend in {engine, COLLECTIVES}
+        if each.calibration.name == named or own:
             evidence = "calibrated"
         elif same_gpu or each.architecture == gpu.architecture:
             evidence = "class"

@@ -76,7 +76,9 @@ def prepare(question: Question) -> Prepared:
     lenders = candidates(
         question.calibrations, deployment.calibration, question.gpu, question.backend.name
     )
-    return Prepared(question, chosen, graph, device(question.gpu), notes, Constants(lenders))
+    return Prepared(
+        question, chosen, graph, device(question.gpu), notes, Constants(lenders, question.gpu.name)
+    )
 
 
 def behaviour(engine: Engine, step: StepLoad) -> Hashable:

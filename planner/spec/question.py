@@ -63,6 +63,8 @@ def ask(
     return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model)
 
 
+COLLECTIVES = "nccl"
+"""Whom measurements of the collective library stand under: every engine calls it."""
 NEAREST = 3
 """Calibrations that are read: the next would lend nothing that these lack, and reading costs."""
 
@@ -76,7 +78,7 @@ def _calibrations(
         origin = deployment.origin.at("calibration")
         named = catalog.find("calibration", deployment.calibration, origin)
         found.append(Measured(named, gpu.architecture, gpu.capability))
-    engines = catalog.names("backend")
+    engines = (*catalog.names("backend"), COLLECTIVES)
     ranked = []
     for name in catalog.names("calibration"):
         engine = next((e for e in engines if name.endswith(f"-{e}")), None)

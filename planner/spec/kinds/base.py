@@ -17,7 +17,9 @@ Scalar = bool | int | float | str | None
 class Spec(BaseModel):
     """A frozen value that remembers where it was written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
+    )
 
     _origin: Origin = PrivateAttr(default_factory=Origin.unknown)
 
