@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench wheel clean
+.PHONY: help plan test lint docs format bench accuracy wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,16 @@ format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
 bench: $(VENV)/test     ## Timed comparisons, as ratios within one run
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc -o addopts=""
 
+accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots in accuracy/
+	mkdir -p accuracy
+	$(BIN)/planner validate --by family --plots accuracy > accuracy/families.txt
+	$(BIN)/planner validate --by family,band > accuracy/bands.txt
+	$(BIN)/planner validate --by family,gpu > accuracy/gpus.txt
+	$(BIN)/planner validate > accuracy/cells.txt
+	$(BIN)/planner validate --transfer > accuracy/gpus-left-out.txt
+	$(BIN)/planner validate --family gemm --shapes > accuracy/shapes-left-out.txt
+	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
+
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
 	$(BIN)/python -m build --wheel
@@ -50,6 +60,10 @@ $(VENV)/core: pyproject.toml | $(VENV)/bin/python
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test]'
 	@touch $@ $(VENV)/core
+
+$(VENV)/calibrate: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,calibrate]'
+	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,lint]'

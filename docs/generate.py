@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
     commands,
+    kernel_shapes,
     kernels,
     outputs,
     plan_json,
@@ -48,6 +49,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "formats": specs.formats,
     "faults": specs.faults,
     "commands": commands.reference,
+    "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     "runs-a100": runs.a100,
     "runs-others": runs.others,

@@ -6,6 +6,7 @@ What they hold of each fit is what `planner validate` finds again in the measure
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -205,8 +206,7 @@ def coverage() -> str:
     for family in FAMILIES:
         shares = [cell.fit.errors.coverage for cell in cells() if cell.family == family]
         counts = [
-            sum(low <= share < high for share in shares)
-            for low, high in zip(edges, edges[1:], strict=False)
+            sum(low <= share < high for share in shares) for low, high in itertools.pairwise(edges)
         ]
         rows.append((code(family), *(f"{count}" if count else "" for count in counts)))
     header = ("family", "below 60 %", "60 to 70", "70 to 75", "75 to 85", "above 85")

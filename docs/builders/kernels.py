@@ -43,8 +43,10 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "mla_decode": mla.DECODE_KERNELS,
     "moe": moe.KINDS,
 }
-_SECONDS = ((1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (0.0, "ps"))
-_BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (0.0, "kB"))
+_PREFIXES = {
+    "s": {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12},
+    "bytes": {"TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3},
+}
 
 
 def constants(family: str) -> str:
@@ -80,23 +82,13 @@ def _owners(word: Constant, variants: Iterable[Variant]) -> str:
 
 def _value(unit: str, value: float) -> str:
     """A value in the prefix of its unit that a reader expects."""
-    scales = {"s": (_SECONDS, ""), "s/byte": (_SECONDS, "/byte"), "bytes": (_BYTES, "")}
-    scales["bytes/s"] = (_BYTES, "/s")
-    if unit not in scales or not value:
+    what, _, per = unit.partition("/")
+    if what not in _PREFIXES or not value:
         return f"{value:g}"
-    prefixes, ending = scales[unit]
-    factors = {
-        "ms": 1e-3,
-        "us": 1e-6,
-        "ns": 1e-9,
-        "ps": 1e-12,
-        "TB": 1e12,
-        "GB": 1e9,
-        "MB": 1e6,
-        "kB": 1e3,
-    }
-    name = next(name for least, name in prefixes if value >= least * (1 - 1e-9))
-    return f"{value / factors[name]:g} {name}{ending}"
+    prefixes = _PREFIXES[what]
+    almost = value * (1 + 1e-9)
+    name = next((name for name, factor in prefixes.items() if almost >= factor), [*prefixes][-1])
+    return f"{value / prefixes[name]:g} {name}{'/' + per if per else ''}"
 
 
 def kernels(family: str) -> str:

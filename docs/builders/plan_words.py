@@ -94,7 +94,7 @@ WORDS: dict[str, dict[str, str]] = {
         "hbm_bytes": "Tensors that cross its border, each once, and private bytes",
         "saved_bytes": "`unfused_bytes` − `hbm_bytes`",
         "link_bytes": "Bytes one rank sends over its link",
-        "fixed_s": "Share of `time_s` that does not depend on the work",
+        "low_s": "Lower end of the 80 % interval; null where no residuals are known",
         "bound": "compute, memory, network or launch",
         "share": "Share of the step's device time, all repeats counted",
         "evidence": "datasheet, class, calibrated or measured-here",
