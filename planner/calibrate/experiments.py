@@ -165,6 +165,27 @@ def mean(family: Family, variant: str, all_values: Sequence[Constants]) -> dict[
     return found
 
 
+def bare_roofline(
+    families: Iterable[str], pick: Pick | None = None, *, data: Path | None = None
+) -> tuple[ShapesOut, ...]:
+    """Errors of the bare roofline, max(FLOPs / peak, bytes / bandwidth), on all rows.
+
+    What planners without kernel models do. Only families whose `axes` say bytes and FLOPs.
+    """
+    found = []
+    for family in map(named, families):
+        for rows in _usable(family, pick or Pick(), data):
+            kept, axes = rows.take(rows.kept), family.axes(rows.take(rows.kept))
+            if {"bytes", "flops"} <= axes.sizes.keys():
+                gpu = gpu_device(rows.gpu)
+                compute_s = axes.sizes["flops"] / gpu.peak(axes.operand)
+                least_s = np.maximum(compute_s, axes.sizes["bytes"] / gpu.bandwidth_bytes_per_s)
+                off = errors(kept.time_s, least_s)
+                cell = (rows.family, rows.variant, rows.engine, rows.gpu)
+                found.append(ShapesOut(*cell, "nothing: bare roofline", off, off))
+    return tuple(found)
+
+
 def leave_shapes_out(
     family: str, pick: Pick | None = None, *, seed: int = 0, data: Path | None = None
 ) -> tuple[ShapesOut, ...]:

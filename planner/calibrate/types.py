@@ -109,6 +109,8 @@ class Axes:
     """Amounts of work, as ``bytes`` and ``flops``."""
     groups: Mapping[str, Floats] = field(default_factory=dict)
     """Codes of what belongs to one model, as ``shape``: equal codes are left out together."""
+    operand: str = "bf16"
+    """Format that the matrix units multiply in: whose peak the bare roofline takes."""
 
 
 def _no_axes(rows: Rows) -> Axes:  # noqa: ARG001 - a family's own function names it

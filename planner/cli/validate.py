@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     help="Leave shapes out: fit without the largest tenth, and without a fifth of model shapes.",
 )
 @click.option(
+    "--roofline",
+    is_flag=True,
+    help="Errors of the bare roofline on the same kernels: GEMMs and attention.",
+)
+@click.option(
     "--plots",
     type=click.Path(path_type=Path),
     help="Folder to write residual plots to, a PNG per family and variant.",
@@ -56,6 +61,7 @@ def command(
     by: str,
     transfer: bool,
     shapes: bool,
+    roofline: bool,
     plots: Path | None,
     catalogs: tuple[Path, ...],
     as_json: bool,
@@ -73,8 +79,9 @@ def command(
     root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()
-    if transfer or shapes:
-        _beyond(root, names, pick, transfer=transfer, shapes=shapes, as_json=as_json)
+    if transfer or shapes or roofline:
+        asked = {"transfer": transfer, "shapes": shapes, "roofline": roofline}
+        _beyond(root, names, pick, asked=asked, as_json=as_json)
     else:
         _within(root, names, pick, keys=keys, plots=plots, as_json=as_json)
 
@@ -108,17 +115,21 @@ def _within(
 
 
 def _beyond(
-    root: Path, names: Sequence[str], pick: Pick, *, transfer: bool, shapes: bool, as_json: bool
+    root: Path, names: Sequence[str], pick: Pick, *, asked: Mapping[str, bool], as_json: bool
 ) -> None:
     """GPUs and shapes that no fit has seen."""
-    from planner.calibrate.experiments import leave_gpu_out, leave_shapes_out
+    from planner.calibrate.experiments import bare_roofline, leave_gpu_out, leave_shapes_out
     from planner.cli.common.output import show, write
     from planner.plan.values import plain
     from planner.report.accuracy import beyond_view
     from planner.report.document import to_json
 
-    rows = [plain(row) for name in names if transfer for row in leave_gpu_out(root, name, pick)]
-    rows += [plain(row) for name in names if shapes for row in leave_shapes_out(name, pick)]
+    found: list[object] = []
+    for name in names:
+        found += leave_gpu_out(root, name, pick) if asked["transfer"] else ()
+        found += leave_shapes_out(name, pick) if asked["shapes"] else ()
+    found += bare_roofline(names, pick) if asked["roofline"] else ()
+    rows = [plain(row) for row in found]
     if as_json:
         write(to_json("beyond", {"rows": rows}))
     else:

@@ -18,9 +18,15 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.registry import register
-from planner.calibrate.types import Family, Floats, Mask, Pick, Reader, Rows, take
+from planner.calibrate.types import Axes, Family, Floats, Mask, Pick, Reader, Rows, take
 from planner.cost.kernels import attention_decode, attention_prefill
-from planner.cost.kernels.attention import AttentionShape, dims, split_name, visible_tokens
+from planner.cost.kernels.attention import (
+    ACTIVATION_BYTES,
+    AttentionShape,
+    dims,
+    split_name,
+    visible_tokens,
+)
 from planner.cost.types import Device
 from planner.errors import UsageError
 
@@ -219,5 +225,22 @@ def flags(
     return found
 
 
-register(Family("attention_prefill", attention_prefill.MODEL, tables(PREFILL)))
-register(Family("attention_decode", attention_decode.MODEL, tables(DECODE)))
+def axes(rows: Rows) -> Axes:
+    """Bytes and FLOPs at the least, and the heads that make one model's attention.
+
+    Keys and values are read once per KV head, queries and outputs once; FLOPs are the causal ones.
+    """
+    shape = rows.shape
+    kernel, kv_bytes = split_name(rows.variant)
+    tokens, width = shape.batch * shape.new_tokens, dims(shape)
+    kv = shape.batch * shape.kv_heads * width * visible_tokens(shape) * kv_bytes
+    moved = kv + tokens * shape.heads * width * ACTIVATION_BYTES
+    flops = attention_prefill.causal_flops(shape)
+    heads = shape.heads * 1e8 + shape.kv_heads * 1e4 + shape.head_dim
+    known = attention_prefill.KERNELS.get(kernel)
+    operand = known.operand if known and rows.family == "attention_prefill" else "bf16"
+    return Axes({"bytes": moved, "flops": flops}, {"heads": heads}, operand)
+
+
+register(Family("attention_prefill", attention_prefill.MODEL, tables(PREFILL), axes=axes))
+register(Family("attention_decode", attention_decode.MODEL, tables(DECODE), axes=axes))

@@ -142,7 +142,8 @@ def axes(rows: Rows) -> Axes:
     weight = shape.features * shape.depth
     moved = width * (weight + shape.rows * shape.depth) + 2 * shape.rows * shape.features
     pair = shape.features * (1 + shape.depth.max()) + shape.depth
-    return Axes({"bytes": moved, "flops": 2 * shape.rows * weight}, {"shape": pair})
+    sizes = {"bytes": moved, "flops": 2 * shape.rows * weight}
+    return Axes(sizes, {"shape": pair}, KINDS[rows.variant].operand)
 
 
 FAMILY = register(Family("gemm", MODEL, tables, axes=axes))
