@@ -11,8 +11,9 @@ from rich.console import Group, RenderableType
 from planner.report.cells import DASH, small, table, words
 
 _ERRORS = ("rows", "median", "mean", "bias", "in 80 %")
+_UNSEEN = "Rows that no fit has seen. "
 _ABOUT = (
-    "Rows that no fit has seen. median, mean: |predicted / measured - 1|. bias: its median with "
+    "median, mean: |predicted / measured - 1|. bias: its median with "
     "sign. in 80 %: share inside the predicted interval."
 )
 
@@ -25,7 +26,7 @@ def fits_view(rows: Sequence[Mapping[str, Any]], out: str) -> RenderableType:
     for row in rows:
         names = (words(row[name]) for name in ("gpu", "engine", "kernel"))
         found.add_row(*names, *_errors(row))
-    return Group(found, small(f"{_ABOUT} Written to {out}."))
+    return Group(found, small(f"{_UNSEEN}{_ABOUT} Written to {out}."))
 
 
 def errors_view(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> RenderableType:
@@ -35,7 +36,7 @@ def errors_view(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Rende
     found = table((*keys, *_ERRORS), left=range(len(keys)))
     for row in rows:
         found.add_row(*(words(row[key]) for key in keys), *_errors(row["errors"]))
-    return Group(found, small(_ABOUT))
+    return Group(found, small(_UNSEEN + _ABOUT))
 
 
 def beyond_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
