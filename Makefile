@@ -39,6 +39,7 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --by family,gpu > accuracy/gpus.txt
 	$(BIN)/planner validate > accuracy/cells.txt
 	$(BIN)/planner validate --transfer > accuracy/gpus-left-out.txt
+	$(BIN)/planner validate --roofline > accuracy/roofline.txt
 	$(BIN)/planner validate --family gemm --shapes > accuracy/shapes-left-out.txt
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 

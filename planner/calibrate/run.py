@@ -69,9 +69,9 @@ def run_fit(
     for an unknown family, and where the wheel of tables or SciPy is missing.
     """
     chosen = [named(name) for name in (tuple(families) or FAMILIES.names())]
-    package = f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
-    if data is not None and data.suffix == CSV:
-        package = data.name
+    package = (
+        data.name if data else f"{aiconfigurator.PACKAGE}=={aiconfigurator.installed_version()}"
+    )
     cells = _fitted(chosen, pick, data, seed, progress)
     for cell in cells:
         script = COMMAND.format(gpu=cell.gpu, engine=cell.engine, date=date, seed=seed)
