@@ -41,6 +41,7 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --transfer > accuracy/gpus-left-out.txt
 	$(BIN)/planner validate --roofline > accuracy/roofline.txt
 	$(BIN)/planner validate --family gemm --shapes > accuracy/shapes-left-out.txt
+	$(BIN)/planner validate --family attention_decode --engine vllm --shapes >> accuracy/shapes-left-out.txt
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 
 wheel: $(VENV)/core     ## Build the wheel into dist/

@@ -178,7 +178,9 @@ def bare_roofline(
             kept, axes = rows.take(rows.kept), family.axes(rows.take(rows.kept))
             if {"bytes", "flops"} <= axes.sizes.keys():
                 gpu = gpu_device(rows.gpu)
-                compute_s = axes.sizes["flops"] / gpu.peak(axes.operand)
+                rates = gpu.matrix_flops_per_s
+                peak = rates.get(axes.operand) or gpu.peak("bf16")
+                compute_s = axes.sizes["flops"] / peak
                 least_s = np.maximum(compute_s, axes.sizes["bytes"] / gpu.bandwidth_bytes_per_s)
                 off = errors(kept.time_s, least_s)
                 cell = (rows.family, rows.variant, rows.engine, rows.gpu)

@@ -23,7 +23,7 @@ SHARE = 0.2
 MOST = 2500
 LEAST = 20
 """Rows below which a dozen constants are no fit but a memory."""
-FEW = 15
+FEW = 30
 """Drawn rows to a constant below which residuals are taken from rows left out of the fit."""
 FOLDS = 8
 _NEAR = 0.01

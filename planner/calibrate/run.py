@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from planner.calibrate import aiconfigurator, files, kernel_csv
@@ -103,8 +103,9 @@ def _fitted(
     for family, rows in read(families, pick, data):
         cell = cells.setdefault((rows.gpu, rows.engine), Cell(rows.gpu, rows.engine))
         if rows.rejected or rows.kept.sum() < 2 * LEAST:
-            cell.rejected.append(rows)
-            progress(f"{rows.cell}: {rows.rejected or 'too few rows'}")
+            reason = rows.rejected or f"{int(rows.kept.sum())} sound rows are too few to fit"
+            cell.rejected.append(replace(rows, rejected=reason))
+            progress(f"{rows.cell}: {reason}")
             continue
         cell.fits.append(_fit(family, rows, gpu_device(rows.gpu), seed, progress))
     return list(cells.values())

@@ -129,11 +129,15 @@ def _beyond(
         found += leave_gpu_out(root, name, pick) if asked["transfer"] else ()
         found += leave_shapes_out(name, pick) if asked["shapes"] else ()
     found += bare_roofline(names, pick) if asked["roofline"] else ()
-    rows = [plain(row) for row in found]
+    rows = [{key: plain(getattr(row, key)) for key in _SHOWN if hasattr(row, key)} for row in found]
     if as_json:
         write(to_json("beyond", {"rows": rows}))
     else:
         show(beyond_view(rows))
+
+
+_SHOWN = ("family", "variant", "engine", "gpu", "donor", "rule", "errors", "within")
+"""Fields of an experiment that are for people; a sample of residuals is not."""
 
 
 def _keys(by: str) -> tuple[str, ...]:

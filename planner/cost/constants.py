@@ -34,6 +34,14 @@ of its architecture, and -0.37 to +0.22 with those of others, which covers only 
 rows of the worst GPUs. Architectures with one measured GPU (Ada, Ampere) could not be tested and
 get twice the width.
 """
+LEAST_LOG_WIDTH: Mapping[Evidence, float] = {
+    "measured-here": 0.0,
+    "calibrated": 0.0,
+    "class": 0.12,
+    "datasheet": 0.45,
+}
+"""Half the 80 % interval, in logs, that borrowed constants have at least: a donor's small residuals
+say nothing of how alike two GPUs are."""
 UNKNOWN_LOG_WIDTH = 0.5
 """Half the 80 % interval, in logs, of a kernel nobody measured anywhere."""
 
@@ -65,8 +73,8 @@ class Fitted:
         for band in residuals.bands:
             if band.above <= time_s < (math.inf if band.below is None else band.below):
                 low, high = band.q10, band.q90
-        width = BORROWED_WIDTH[self.evidence]
-        return low * width, high * width
+        width, least = BORROWED_WIDTH[self.evidence], LEAST_LOG_WIDTH[self.evidence]
+        return min(low * width, -least), max(high * width, least)
 
 
 _FLOORS = ("floor_s", "t0_s", "a1_s")

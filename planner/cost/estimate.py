@@ -250,8 +250,12 @@ class _Part:
 
 
 def _rows(kernel: Kernel) -> float:
-    """Rows a streaming kernel walks: those of its first node's first input."""
-    for node, site in kernel.nodes():
-        if not isinstance(node.op, KvCacheWrite) and site.inputs[0].shape:
-            return float(site.rows())
-    return float(next(kernel.nodes())[1].load.tokens)
+    """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
+
+    A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
+    """
+    node, site = next(kernel.nodes())
+    if isinstance(node.op, KvCacheWrite):
+        return float(site.load.tokens)
+    shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
+    return max(float(site.load.elements(shape[:-1])) for shape in shapes)

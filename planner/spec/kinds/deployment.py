@@ -112,7 +112,7 @@ class DeploymentSpec(Spec):
     workload: Workload | None = None
     host: Host = Field(default_factory=Host)
     calibration: str | None = Field(
-        None, description="Catalogue name or path; none = bare roofline"
+        None, description="Catalogue name or path; by default the nearest one of the catalogue"
     )
     price: PricePerHour | None = Field(None, description="Per GPU, as in '0.69 USD/h'")
     nodes: int | None = None
