@@ -1,10 +1,12 @@
-"""What the store hands out: a plan as it was saved, and its line in a listing."""
+"""What the store hands out: plans, runs and baselines as they were saved, and lines of listings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from planner.plan.runs import Metric, Run
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,45 @@ class StoredPlan(PlanRow):
     document: dict[str, Any]
     """The plan's JSON. ``deployment`` holds the deployment's YAML text; each of ``kernels`` has
     ``name, block, repeat, hbm_bytes, time_s, bound, evidence``."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One measured run as a listing shows it, without its file and single measurements."""
+
+    run_id: str
+    plan_id: str | None
+    """The plan it was recorded against."""
+    recorded_at: datetime
+    """When it was first recorded, in UTC."""
+    format: str
+    tool: str
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One measured run with the file it came from."""
+
+    run_id: str
+    """First 12 hex digits of the hash over file, place in it, plan and circumstances."""
+    plan_id: str | None
+    recorded_at: datetime
+    position: int
+    """Which run of its file, from 0."""
+    run: Run
+    raw: bytes
+    """The file, whole and as it was."""
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """One run that a name stands for, or stood for until another superseded it."""
+
+    baseline_id: str
+    name: str
+    run_id: str
+    set_at: datetime
+    set_by: str
+    supersedes: str | None
+    """``baseline_id`` of the one it replaced; None for the first of its name."""

@@ -1,0 +1,91 @@
+"""Runs and baselines from the store, as commands use them and as ``--json`` prints them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.cli.common import archive
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from planner.plan.runs import Metric
+    from planner.plan.types import Plan
+    from planner.plan.verdict import Reference, Verdict
+    from planner.store.repository import Store
+    from planner.store.types import BaselineRow, StoredRun
+
+
+def settings(sets: Sequence[str]) -> dict[str, Any]:
+    """``PATH=VALUE`` of circumstances, by path. Raises UsageError for text that is none."""
+    found = {}
+    for text in sets:
+        path, equals, value = text.partition("=")
+        if not (path.strip() and equals and value.strip()):
+            raise UsageError(f"{text!r} is no PATH=VALUE", "as in --set parallel.tensor=2")
+        found[path.strip()] = _scalar(value.strip())
+    return found
+
+
+def _scalar(text: str) -> Any:
+    """A number or true and false as themselves; a version such as 0.26 stays as it was written."""
+    if text in {"true", "false"} or text.lstrip("-").isdecimal():
+        return json.loads(text) if not text.startswith("0") or text == "0" else text
+    return text
+
+
+def plan_of_run(store: Store, plan_id: str | None) -> Plan | None:
+    """The plan a run was recorded against; None for a run of no plan."""
+    if plan_id is None:
+        return None
+    plan, _ = archive.restored(store.plan(plan_id))
+    return plan
+
+
+def reference(store: Store, row: BaselineRow) -> Reference:
+    """The accepted run behind a baseline."""
+    from planner.plan.verdict import Reference
+
+    accepted = store.run(row.run_id)
+    parts = store.plan(accepted.plan_id).parts if accepted.plan_id else None
+    return Reference(row.name, accepted.run, parts)
+
+
+def run_document(stored: StoredRun) -> dict[str, Any]:
+    """A recorded run, without its file and its single measurements."""
+    source = stored.run.source
+    return {
+        "run_id": stored.run_id,
+        "plan_id": stored.plan_id,
+        "recorded_at": stored.recorded_at,
+        "source": {
+            "format": source.format,
+            "tool": source.tool,
+            "sha256": source.sha256,
+            "size_bytes": source.size_bytes,
+            "position": stored.position,
+        },
+        "metrics": [metric_document(metric) for metric in stored.run.metrics],
+        "samples": {name: len(values) for name, values in stored.run.samples.items()},
+        "context": dict(stored.run.context),
+        "notes": list(stored.run.notes),
+    }
+
+
+def metric_document(metric: Metric) -> dict[str, Any]:
+    """One figure with its unit."""
+    return {
+        "name": metric.name,
+        "statistic": metric.statistic,
+        "value": metric.value,
+        "unit": metric.unit,
+    }
+
+
+def verdict_document(verdict: Verdict) -> Mapping[str, Any]:
+    """A verdict as plain data."""
+    from planner.plan.values import plain
+
+    found: Mapping[str, Any] = plain(verdict)
+    return found

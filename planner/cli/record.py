@@ -1,0 +1,140 @@
+"""``planner record``: a measured run, kept beside the plan it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from planner.cli.common.options import db_option, example, json_option
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from planner.plan.runs import Run
+    from planner.plan.types import Plan
+    from planner.store.repository import Store
+    from planner.store.types import StoredRun
+
+
+@click.command(
+    short_help="Keep a measured run beside its plan.",
+    epilog=example(
+        "planner record 3f2a benchmark.json",
+        "planner record 3f2a benchmark.json --set backend.version=0.26.1",
+        "planner record 3f2a --value 12.3ms --metric step",
+    ),
+)
+@click.argument("plan_id", metavar="PLAN")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--value", metavar="QUANTITY", help="One figure with its unit, in place of a file.")
+@click.option(
+    "--metric",
+    default="step",
+    show_default=True,
+    metavar="NAME",
+    help="What the figure of --value is, as in tpot, or tpot.p99 for another statistic than mean.",
+)
+@click.option(
+    "--set",
+    "sets",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="What ran, as in backend.version=0.26.1, where the file is silent. May be repeated.",
+)
+@db_option
+@json_option
+def command(
+    *,
+    plan_id: str,
+    file: Path | None,
+    value: str | None,
+    metric: str,
+    sets: tuple[str, ...],
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Keep the runs in FILE, or one figure, beside the stored plan whose id begins with PLAN.
+
+    The file's format is known by its content, and the file is kept whole. What it does not say of
+    the circumstances is taken from the plan; where it contradicts the plan, it is refused.
+    """
+    from planner.cli.common.measured import run_document, settings
+    from planner.cli.common.output import show, write
+    from planner.report.document import to_json
+    from planner.report.verdicts import recorded_view
+    from planner.store.database import open_store
+
+    raw, runs = _read(file, value, metric)
+    said = settings(sets)
+    with open_store(db) as store:
+        plan = _plan(store, plan_id)
+        kept = _keep(store, plan, raw, [_with(run, said) for run in runs])
+    documents = [run_document(stored) | {"new": new} for stored, new in kept]
+    if not as_json:
+        show(recorded_view(documents, plan.name))
+    elif len(documents) == 1:
+        write(to_json("run", documents[0]))
+    else:
+        write(to_json("runs", {"runs": documents}))
+
+
+def _read(file: Path | None, value: str | None, metric: str) -> tuple[bytes, tuple[Run, ...]]:
+    if (file is None) == (value is None):
+        raise UsageError("record takes a file or --value", "planner record --help")
+    from planner import importers
+
+    if value is not None:
+        return _typed(importers.from_value(metric, value), f"{metric} = {value}\n")
+    assert file is not None
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", "name a file") from error
+    return raw, importers.read(raw, str(file))
+
+
+def _typed(run: Run, text: str) -> tuple[bytes, tuple[Run, ...]]:
+    """A figure typed by hand, and a file that stands for it: 12 ms of two metrics are two."""
+    import hashlib
+    from dataclasses import replace
+
+    raw = text.encode()
+    source = replace(run.source, sha256=hashlib.sha256(raw).hexdigest(), size_bytes=len(raw))
+    return raw, (replace(run, source=source),)
+
+
+def _plan(store: Store, plan_id: str) -> Plan:
+    from planner.cli.common.archive import restored
+
+    plan, _ = restored(store.plan(plan_id))
+    return plan
+
+
+def _with(run: Run, said: dict[str, Any]) -> Run:
+    """The run with what the user says of it, which stands over what the file says."""
+    from dataclasses import replace
+
+    if not said:
+        return run
+    note = f"said by hand: {', '.join(f'{path} = {value}' for path, value in said.items())}"
+    return replace(run, context={**run.context, **said}, notes=(*run.notes, note))
+
+
+def _keep(store: Store, plan: Plan, raw: bytes, runs: list[Run]) -> list[tuple[StoredRun, bool]]:
+    from datetime import UTC, datetime
+
+    from planner.plan.circumstances import completed
+    from planner.store.runs import recorded
+
+    now = datetime.now(UTC)
+    whole = [completed(run, plan) for run in runs]
+    found = [
+        recorded(run, raw, plan_id=plan.plan_id, position=position, at=now)
+        for position, run in enumerate(whole)
+    ]
+    # One that is there already keeps the moment of its first recording.
+    return [
+        (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
+        for stored in found
+    ]

@@ -1,0 +1,15 @@
+"""The one error of importers: a file that cannot become a run, and why."""
+
+from __future__ import annotations
+
+from planner.errors import Fault, PlannerError, Where
+
+
+class ImportRefused(PlannerError):  # noqa: N818 - a file is refused, not in error
+    """A measurement file was not taken. Nothing of it is kept."""
+
+    def __init__(self, where: Where, reason: str, hint: str | None = None) -> None:
+        self.where = where
+        self.reason = reason
+        self.hint = hint
+        super().__init__(str(Fault(where, reason, hint)))

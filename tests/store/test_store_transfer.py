@@ -1,0 +1,93 @@
+"""Export and import of everything as JSON lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from run_examples import example_run
+from store_examples import example_plan
+
+from planner.errors import SpecError
+from planner.store.database import open_store
+from planner.store.transfer import export_lines, import_lines
+
+
+@pytest.fixture
+def filled(store):
+    """Two plans, one with two results, two runs, and a baseline that superseded another."""
+    store.save_plan(example_plan(0))
+    store.save_plan(example_plan(0, result_hash="bb" * 32))
+    store.save_plan(example_plan(1))
+    for number in range(2):
+        store.save_run(example_run(number))
+        store.set_baseline("main", example_run(number).run_id, "ci")
+    return store
+
+
+def everything(store):
+    return list(store.every_plan()), list(store.every_run()), store.every_baseline()
+
+
+def test_an_export_fills_another_store_with_the_same(filled, tmp_path):
+    """From either database into SQLite: 3 plans, 2 runs, 2 baselines."""
+    lines = list(export_lines(filled))
+    assert len(lines) == 1 + 3 + 2 + 2
+    with open_store(str(tmp_path / "other.db")) as other:
+        counts = import_lines(other, lines, "export.jsonl")
+        assert counts == {"plan": (3, 0), "run": (2, 0), "baseline": (2, 0)}
+        assert everything(other) == everything(filled)
+
+
+def test_an_export_comes_back_into_a_store_of_the_same_kind(filled, url, tmp_path):
+    """Importing what is there already changes nothing."""
+    before = everything(filled)
+    counts = import_lines(filled, list(export_lines(filled)), "export.jsonl")
+    assert counts == {"plan": (0, 3), "run": (0, 2), "baseline": (0, 2)}
+    assert everything(filled) == before
+
+
+def test_a_file_from_sqlite_goes_into_either_database(store, tmp_path):
+    with open_store(str(tmp_path / "first.db")) as first:
+        first.save_run(example_run())
+        import_lines(store, list(export_lines(first)), "export.jsonl")
+    assert store.run(example_run().run_id) == example_run()
+
+
+def head(**changes) -> str:
+    return json.dumps({"kind": "planner-export", "format": 1} | changes)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["{"], "e.jsonl:1:1: no JSON object"),
+        (["[]"], "e.jsonl:1:1: no JSON object"),
+        (["{}"], "e.jsonl:1:1: this is no export of planner"),
+        ([head(format=9)], "the export is of format 9, not 1"),
+        ([head(), '{"kind": "thing"}'], "e.jsonl:2:1: unknown kind 'thing'"),
+        ([head(), '{"kind": "run"}'], "e.jsonl:2:1: the run is damaged"),
+        ([head(), '{"kind": "plan", "created_at": 3}'], "e.jsonl:2:1: the plan is damaged"),
+    ],
+)
+def test_lines_that_are_wrong_are_refused_with_their_place(store, lines, message):
+    with pytest.raises(SpecError) as refused:
+        import_lines(store, lines, "e.jsonl")
+    assert message in str(refused.value)
+
+
+def test_lines_before_a_wrong_one_are_kept(filled, tmp_path):
+    lines = [*list(export_lines(filled))[:3], "{"]
+    with open_store(str(tmp_path / "other.db")) as other:
+        with pytest.raises(SpecError):
+            import_lines(other, lines, "export.jsonl")
+        assert len(list(other.every_plan())) == 2
+
+
+def test_a_name_that_stands_for_something_else_here_stays_as_it_is(filled, tmp_path):
+    with open_store(str(tmp_path / "other.db")) as other:
+        other.save_run(example_run(7))
+        mine = other.set_baseline("main", example_run(7).run_id, "ann")
+        counts = import_lines(other, list(export_lines(filled)), "export.jsonl")
+        assert counts["baseline"] == (1, 1)
+        assert other.baseline_history("main")[-1] == mine
