@@ -57,13 +57,16 @@ def bullets(sentences: Iterable[str]) -> Table:
     return found
 
 
-def table(headers: Sequence[str], left: Iterable[int] = (0,)) -> Table:
-    """An empty table. Columns are numbers at the right, except those at the positions ``left``."""
+def table(headers: Sequence[str], left: Iterable[int] = (0,), whole: Iterable[int] = ()) -> Table:
+    """An empty table. Columns are numbers at the right, except those at the positions ``left``.
+
+    Those at ``whole`` of these never break: ids, which people copy.
+    """
     found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    at_left = set(left)
+    at_left, unbroken = set(left), set(whole)
     for position, header in enumerate(headers):
         if position in at_left:
-            found.add_column(header, overflow="fold")
+            found.add_column(header, overflow="fold", no_wrap=position in unbroken)
         else:
             found.add_column(header, justify="right", no_wrap=True)
     return found

@@ -21,9 +21,7 @@ def plans_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not rows:
         return small("no stored plan matches; `planner plan FILE` makes one")
     headers = ("plan", "saved (UTC)", "name", "model", "GPU", "engine", "step", "fits")
-    found = table(headers, left=(0, 1, 2, 3, 4, 5, 7))
-    for column in (0, 1, 7):
-        found.columns[column].no_wrap = True
+    found = table(headers, left=(0, 1, 2, 3, 4, 5, 7), whole=(0, 1, 7))
     for row in rows:
         found.add_row(
             words(row["plan_id"]),

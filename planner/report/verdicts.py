@@ -57,7 +57,8 @@ def baselines_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Baselines, as `planner baseline list` and `show` print them."""
     if not rows:
         return small("no baseline; `planner baseline set NAME RUN` makes one")
-    found = table(("name", "run", "set (UTC)", "by", "id", "supersedes"), left=range(6))
+    headers = ("name", "run", "set (UTC)", "by", "id", "supersedes")
+    found = table(headers, left=range(6), whole=(1, 4, 5))
     for row in rows:
         found.add_row(
             words(row["name"]),
@@ -75,20 +76,20 @@ def history_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not rows:
         return small("no recorded run matches; `planner record PLAN FILE` keeps one")
     headers = ("recorded (UTC)", "run", "plan", "figure", "predicted", "measured", "ratio")
-    found = table(headers, left=(0, 1, 2, 3))
+    found = table((*headers, "baseline"), left=(0, 1, 2, 3, 7), whole=(1, 2))
     for row in rows:
         name, predicted = row["metric"], row["predicted"]
-        marked = f"{row['run_id']} {row['baseline']}" if row["baseline"] else row["run_id"]
         found.add_row(
             f"{row['recorded_at']:%Y-%m-%d %H:%M}",
-            words(marked),
+            words(row["run_id"]),
             words(row["plan_id"] or DASH),
             words(f"{row['statistic']} {name}"),
             DASH if predicted is None else figure(name, predicted),
             figure(name, row["measured"]),
             DASH if row["ratio"] is None else f"{row['ratio']:.2f}",
+            words(row["baseline"] or DASH),
         )
-    return Group(found, small(f"{_SLOWER} A name behind a run: the baseline that it is."))
+    return Group(found, small(_SLOWER))
 
 
 def figure(metric: str, value: float) -> str:

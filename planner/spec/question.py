@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.errors import Fault, SpecError
 from planner.spec.catalog import Catalog
 from planner.spec.types import (
     BackendSpec,
@@ -48,19 +50,36 @@ class Question:
 def ask(
     deployment: DeploymentSpec, catalog: Catalog, cost_model: CostModel = "calibrated"
 ) -> Question:
-    """Look up all that a deployment names. Raises SpecError where a name is unknown."""
+    """Look up all that a deployment names. Raises SpecError with every name that is unknown."""
     origin = deployment.origin
-    model = catalog.find("model", deployment.model, origin.at("model"))
-    gpu = catalog.find("gpu", deployment.gpu, origin.at("gpu"))
-    backend = catalog.find("backend", deployment.backend.name, origin.at("backend", "name"))
-    assert isinstance(model, ModelSpec)
-    assert isinstance(gpu, GpuSpec)
-    assert isinstance(backend, BackendSpec)
+    faults: list[Fault] = []
+    named: CalibrationSpec | None = None
+    with _kept(faults):
+        model = catalog.find("model", deployment.model, origin.at("model"))
+    with _kept(faults):
+        gpu = catalog.find("gpu", deployment.gpu, origin.at("gpu"))
+    with _kept(faults):
+        backend = catalog.find("backend", deployment.backend.name, origin.at("backend", "name"))
+    with _kept(faults):
+        if deployment.calibration is not None and cost_model == "calibrated":
+            place = origin.at("calibration")
+            named = catalog.find("calibration", deployment.calibration, place)
+    if faults:
+        raise SpecError(faults)
     calibrations: tuple[Measured, ...] = ()
     if cost_model == "calibrated":
-        calibrations = _calibrations(deployment, gpu, backend, catalog)
+        calibrations = _calibrations(named, gpu, backend, catalog)
     blocks = blocks_of(model, catalog)
     return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model)
+
+
+@contextmanager
+def _kept(faults: list[Fault]) -> Iterator[None]:
+    """Keeps the faults of one look-up, so that the next one is made all the same."""
+    try:
+        yield
+    except SpecError as error:
+        faults += error.faults
 
 
 COLLECTIVES = "nccl"
@@ -70,14 +89,10 @@ NEAREST = 3
 
 
 def _calibrations(
-    deployment: DeploymentSpec, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
+    named: CalibrationSpec | None, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
 ) -> tuple[Measured, ...]:
     """The named calibration first, then those of the nearest GPUs by their file names."""
-    found = []
-    if deployment.calibration is not None:
-        origin = deployment.origin.at("calibration")
-        named = catalog.find("calibration", deployment.calibration, origin)
-        found.append(Measured(named, gpu.architecture, gpu.capability))
+    found = [Measured(named, gpu.architecture, gpu.capability)] if named else []
     engines = (*catalog.names("backend"), COLLECTIVES)
     ranked = []
     for name in catalog.names("calibration"):
@@ -108,8 +123,12 @@ def _generations(one: GpuSpec, other: GpuSpec) -> float:
 
 
 def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:
-    """The blocks a model's sequence names: its own first, else the catalogue's."""
+    """The blocks a model's sequence names: its own first, else the catalogue's.
+
+    Raises SpecError with every block that is neither.
+    """
     found = dict(model.blocks)
+    faults: list[Fault] = []
     for position, item in enumerate(model.sequence):
         origin = model.origin.at("sequence", position)
         uses: tuple[BlockUse, ...] = (item,) if isinstance(item, BlockUse) else item.blocks
@@ -117,7 +136,8 @@ def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:
             if use.block in found:
                 continue
             place = origin.at("blocks", inner) if isinstance(item, BlockCycle) else origin
-            block = catalog.find("block", use.block, place.at("block"))
-            assert isinstance(block, BlockSpec)
-            found[use.block] = block
+            with _kept(faults):
+                found[use.block] = catalog.find("block", use.block, place.at("block"))
+    if faults:
+        raise SpecError(faults)
     return found

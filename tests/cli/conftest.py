@@ -28,8 +28,9 @@ class Outcome:
 
 
 @pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    """Commands run as processes of their own find the package wherever they start."""
+def surroundings(monkeypatch):
+    """Commands run as processes of their own find the package, and reports are of one width."""
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("PYTHONPATH", str(Path(planner.__file__).parent.parent))
 
 

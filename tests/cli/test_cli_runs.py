@@ -233,7 +233,7 @@ def test_history_shows_predicted_and_measured_the_newest_first(run, record, plan
     by_baseline = json.loads(run("history", "--baseline", "main", "--json").out)["rows"]
     assert by_baseline == rows
     whole = run("history")
-    assert {older, newer, other} <= set(whole.out.split())
+    assert {older, newer, other, "main"} <= set(whole.out.split())
     assert len(json.loads(run("history", "--limit", "1", "--json").out)["rows"]) == 1
 
 

@@ -65,7 +65,7 @@ class BlockCycle(Spec):
 
 def _use_or_cycle(value: object) -> str:
     keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", {})
-    return "cycle" if "repeat" in keys else "use"
+    return "cycle" if "repeat" in keys and "block" not in keys else "use"
 
 
 SequenceItem = Annotated[
