@@ -23,14 +23,13 @@ from planner.cost.kernels import (
 )
 from planner.cost.kernels.types import Constant, Variant
 
-_MOE = moe.MoeModel()
 VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     "gemm": tuple(gemm_kinds.VARIANTS.values()),
     "attention_prefill": tuple(attention_prefill.VARIANTS.values()),
     "attention_decode": tuple(attention_decode.VARIANTS.values()),
     "mla_prefill": tuple(mla.PREFILL_VARIANTS.values()),
     "mla_decode": tuple(mla.DECODE_VARIANTS.values()),
-    "moe": tuple(_MOE.variant(f"{name}_bf16") for name in moe.KERNELS),
+    "moe": tuple(moe.MODEL.variants[f"{name}_bf16"] for name in moe.KERNELS),
     "collective": collective.VARIANTS,
     "elementwise": (elementwise.STREAM,),
 }

@@ -158,7 +158,7 @@ def covered(transfers: Sequence[Transfer], *, same_architecture: bool = False) -
 def mean(family: Family, variant: str, all_values: Sequence[Constants]) -> dict[str, float]:
     """Constants of a class: geometric means of the positive ones, plain means of the others."""
     found: dict[str, float] = {}
-    for word in family.model.variant(variant).constants:
+    for word in family.model.variants[variant].constants:
         values = np.array([each[word.name] for each in all_values])
         geometric = word.low > 0
         found[word.name] = float(np.exp(np.log(values).mean()) if geometric else values.mean())

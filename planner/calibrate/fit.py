@@ -87,7 +87,7 @@ def fit(
     drawn = rows.take(parts.fitted)
     constants = solve(model, drawn, device, starts=starts, seed=seed)
     known = None
-    if len(parts.drawn) < FEW * len(model.variant(rows.variant).constants):
+    if len(parts.drawn) < FEW * len(model.variants[rows.variant].constants):
         known = _folded(model, drawn, device, starts, seed)
     return score(model, rows, device, constants, parts, known=known)
 
@@ -130,7 +130,7 @@ def score(
     if known is None:
         known = residuals(drawn.time_s, predict(model, drawn, device, constants))
     predicted_s = predict(model, held, device, constants)
-    words = model.variant(rows.variant).constants
+    words = model.variants[rows.variant].constants
     return Fit(
         rows,
         dict(constants),

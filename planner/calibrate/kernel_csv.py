@@ -85,7 +85,7 @@ def _offer(name: str, header: Sequence[str]) -> str | None:
 def _rows(file: Path, family: Family, variant: str, lines: _Lines) -> Rows:
     _, first = lines[0]
     try:
-        family.model.variant(variant)
+        family.model.variants[variant]
     except KeyError:
         place = Where(str(file), lines[0][0], 1)
         message = f"family '{family.name}' has no variant '{variant}'"

@@ -93,7 +93,7 @@ def constant_units(kernel: str) -> dict[str, str]:
     family = FAMILIES.get(name)
     if family is None:
         return {}
-    return {word.name: word.unit for word in family.model.variant(variant).constants}
+    return {word.name: word.unit for word in family.model.variants[variant].constants}
 
 
 def _fitted(

@@ -45,7 +45,7 @@ def solve(
     With ``free`` only those constants move, from ``base``. Values have 4 significant digits, so
     that what is scored is what is written. Raises UsageError when SciPy is missing.
     """
-    words = model.variant(rows.variant).constants
+    words = model.variants[rows.variant].constants
     fixed = dict(base or {})
     moving = [word for word in words if not free or word.name in free]
     first = {word.name: word.start for word in words} | fixed

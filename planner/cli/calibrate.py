@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.common.options import example, json_option
+from planner.cli.common.options import (
+    engines_option,
+    example,
+    families_option,
+    gpus_option,
+    json_option,
+)
 
 if TYPE_CHECKING:
     from planner.calibrate.fit import Fit
@@ -29,9 +35,9 @@ def command() -> None:
         "planner calibrate fit --source kernels.csv --out my-catalog/calibrations",
     ),
 )
-@click.option("--family", "families", multiple=True, help="Kernel family; by default all.")
-@click.option("--gpu", "gpus", multiple=True, help="GPU by catalogue name; by default all.")
-@click.option("--engine", "engines", multiple=True, help="Backend; by default all.")
+@families_option
+@gpus_option
+@engines_option
 @click.option(
     "--source",
     type=click.Path(path_type=Path),

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.common.options import catalog_option, example, json_option
+from planner.cli.common.options import (
+    catalog_option,
+    engines_option,
+    example,
+    families_option,
+    gpus_option,
+    json_option,
+)
 
 if TYPE_CHECKING:
     from planner.calibrate.types import Pick
@@ -22,9 +29,9 @@ if TYPE_CHECKING:
         "planner validate --family gemm --engine vllm --transfer",
     ),
 )
-@click.option("--family", "families", multiple=True, help="Kernel family; by default all.")
-@click.option("--gpu", "gpus", multiple=True, help="GPU by catalogue name; by default all.")
-@click.option("--engine", "engines", multiple=True, help="Backend; by default all.")
+@families_option
+@gpus_option
+@engines_option
 @click.option(
     "--by",
     default="family,variant,gpu,engine",

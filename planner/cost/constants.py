@@ -107,14 +107,9 @@ class Constants:
         """Constants of attention in a phase, by the engine's kernel or else any of that phase."""
         model: KernelModel[Any]
         model = attention_decode.MODEL if phase == "attention_decode" else attention_prefill.MODEL
-        known = (
-            attention_decode.VARIANTS
-            if phase == "attention_decode"
-            else (attention_prefill.VARIANTS)
-        )
         dtype = kv_cache if kv_cache in {"fp8", "int8"} else "bf16"
         dtype = "fp8" if dtype == "int8" else dtype
-        fitting = [name for name in known if name.endswith(f".{dtype}")]
+        fitting = [name for name in model.variants if name.endswith(f".{dtype}")]
         own = [name for name in fitting if kernel and name.split(".")[0] == kernel]
         return self._find(model, [*own, *(name for name in fitting if name not in own)])
 
@@ -125,14 +120,14 @@ class Constants:
         than a datasheet's: pricing an L40S by an RTX PRO 6000 is 98 % off in the median.
         """
         own = [collective.ENGINE_ALL_REDUCE] if name == "all_reduce" else []
-        found = self._find(COLLECTIVE, [*own, name])
+        found = self._find(collective.MODEL, [*own, name])
         if found.evidence == "class" and found.gpu != self.gpu:
             found = dataclasses.replace(found, evidence="datasheet")
         return found
 
     def elementwise(self) -> Fitted:
         """Constants of kernels that stream tensors through."""
-        return self._find(ELEMENTWISE, [elementwise.STREAM.name])
+        return self._find(elementwise.MODEL, [elementwise.STREAM.name])
 
     def _find(self, model: KernelModel[Any], variants: Sequence[str]) -> Fitted:
         """The nearest calibration that has one of the variants; the first of them it has."""
@@ -147,17 +142,13 @@ class Constants:
                 entry = candidate.calibration.kernels.get(f"{model.family}.{name}")
                 if entry is not None:
                     source = f"{candidate.calibration.name}: {model.family}.{name}"
-                    values = _with_starts(model.variant(name), entry.constants)
+                    values = _with_starts(model.variants[name], entry.constants)
                     gpu = candidate.calibration.gpu
                     return Fitted(name, values, candidate.evidence, source, gpu, entry)
-        variant = model.variant(variants[0])
+        variant = model.variants[variants[0]]
         values = _with_starts(variant, {})
         source = f"{model.family}.{variant.name}: typical values, nobody measured it"
         return Fitted(variant.name, values, "datasheet", source)
-
-
-COLLECTIVE = collective.CollectiveModel()
-ELEMENTWISE = elementwise.ElementwiseModel()
 
 
 def _operand(dtype: str) -> str:

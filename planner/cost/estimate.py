@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
-from planner.cost.constants import COLLECTIVE, ELEMENTWISE, Constants, Fitted
+from planner.cost.constants import Constants, Fitted
 from planner.cost.kernel import Border
-from planner.cost.kernels import attention_decode, attention_prefill, gemm
+from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
 from planner.cost.kernels.attention import AttentionShape
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
@@ -213,14 +213,14 @@ class CalibratedEstimator:
         tokens = float(site.load.tokens)
         size = tokens * op.shape.kv_bytes_per_token(site.formats.kv_cache)
         shape = ElementwiseShape(2 * size, size, tokens)
-        return self._time(ELEMENTWISE, self.constants.elementwise(), shape)
+        return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
     def _collective(self, op: AllReduce | AllGather, site: Site) -> _Part:
         name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
         fitted = self.constants.collective(name)
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
-        time_s = self._time(COLLECTIVE, fitted, shape)
+        time_s = self._time(collective.MODEL, fitted, shape)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -230,7 +230,7 @@ class CalibratedEstimator:
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
         rows = max(1.0, _rows(kernel))
         shape = ElementwiseShape(size / 2, size / 2, rows)
-        return self._time(ELEMENTWISE, fitted, shape) if size else fitted.floor_s, fitted
+        return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
         key = (model.family, fitted.variant, shape)

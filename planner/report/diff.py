@@ -76,7 +76,7 @@ def _figures(change: PlanDiff) -> RenderableType:
     found.add_row(
         "time", show_seconds(change.step_a_s), show_seconds(change.step_b_s), ratio(change.speed_up)
     )
-    found.add_row("time without fixed costs", "", "", ratio(change.roofline_speed_up))
+    found.add_row("time without fixed costs", DASH, DASH, ratio(change.roofline_speed_up))
     found.add_row("HBM bytes", show_bytes(a_bytes), show_bytes(b_bytes), _over(a_bytes, b_bytes))
     found.add_row("kernels", f"{a_kernels:,}", f"{b_kernels:,}", _over(a_kernels, b_kernels))
     found.add_row("CUDA Graph", *map(words, change.modes), "")

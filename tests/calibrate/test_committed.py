@@ -28,7 +28,7 @@ def test_every_constant_is_one_of_its_models_and_within_bounds(name):
     """No constant is missing, none is unknown, and none stands outside its physical range."""
     for kernel, entry in CATALOG.find("calibration", name).kernels.items():
         family, _, variant = kernel.partition(".")
-        words = FAMILIES.get(family).model.variant(variant).constants
+        words = FAMILIES.get(family).model.variants[variant].constants
         assert set(entry.constants) == {word.name for word in words}, kernel
         for word in words:
             value = entry.constants[word.name]
@@ -41,7 +41,7 @@ def test_constants_beyond_physics_are_labelled(name):
     """An efficiency above 1 is said to be an effective value, and nothing else is."""
     for kernel, entry in CATALOG.find("calibration", name).kernels.items():
         family, _, variant = kernel.partition(".")
-        words = FAMILIES.get(family).model.variant(variant).constants
+        words = FAMILIES.get(family).model.variants[variant].constants
         beyond = {word.name for word in words if is_effective(word, entry.constants[word.name])}
         assert set(entry.effective) == beyond, kernel
 

@@ -28,7 +28,7 @@ def write(path, text):
 def made(path, gpu="rtx-4090", slow=1.0):
     """Two hundred GEMMs that the model itself times, with constants a fit must find again."""
     rng = np.random.default_rng(1)
-    values = {c.name: c.start for c in MODEL.variant("bf16").constants} | {"floor_s": 5e-6}
+    values = {c.name: c.start for c in MODEL.variants["bf16"].constants} | {"floor_s": 5e-6}
     values["dram_share"] = 0.7
     lines = []
     for _ in range(200):

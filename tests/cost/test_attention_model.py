@@ -67,7 +67,7 @@ def drawn(variant: Variant) -> st.SearchStrategy[dict[str, float]]:
 def cases(model: KernelModel, names: list[str]) -> st.SearchStrategy[tuple[str, dict[str, float]]]:
     """A variant with constants."""
     return st.sampled_from(names).flatmap(
-        lambda name: st.tuples(st.just(name), drawn(model.variant(name)))
+        lambda name: st.tuples(st.just(name), drawn(model.variants[name]))
     )
 
 
@@ -113,7 +113,7 @@ PREFILLS = cases(PREFILL, sorted(attention_prefill.VARIANTS))
 
 def test_long_contexts_stream_at_the_achieved_bandwidth():
     """Eight sequences of 100,000 tokens, 8 KV heads of 128: 3.2768 GB at 0.8 TB/s are 4.1 ms."""
-    values = plain(DECODE.variant("fa3.bf16"), dram_share=0.8)
+    values = plain(DECODE.variants["fa3.bf16"], dram_share=0.8)
     time_s = DECODE.time_s("fa3.bf16", AttentionShape(8, 1, 100_000, 32, 8, 128), ROUND, values)
     kv_bytes = 8 * 100_000 * 8 * 2 * 128 * 2
     io_bytes = 2 * 2 * 8 * 32 * 128
@@ -124,7 +124,7 @@ def test_fp8_halves_what_a_long_context_streams():
     """KV of one byte per element takes half the time of two."""
     shape = AttentionShape(8, 1, 100_000, 32, 8, 128)
     times = [
-        DECODE.time_s(name, shape, ROUND, plain(DECODE.variant(name)))
+        DECODE.time_s(name, shape, ROUND, plain(DECODE.variants[name]))
         for name in ("fa3.bf16", "fa3.fp8")
     ]
     assert times[1] == pytest.approx(times[0] / 2, rel=1e-3)
@@ -136,14 +136,14 @@ def test_a_context_is_split_over_idle_multiprocessors():
     Streaming a key takes 512 ns at 1 GB/s and multiplying it by 8 rows 8·4·128 FLOPs at
     1 TFLOP/s: 6,400 / 32 keys of both, and 31/32 of combining.
     """
-    values = plain(DECODE.variant("fa3.bf16"), stream_bytes_per_s=1e9, combine_s=1e-6)
+    values = plain(DECODE.variants["fa3.bf16"], stream_bytes_per_s=1e9, combine_s=1e-6)
     time_s = DECODE.time_s("fa3.bf16", AttentionShape(1, 1, 6_400, 8, 1, 128), ROUND, values)
     assert time_s == pytest.approx(200 * (512e-9 + 4.096e-9) + 31 / 32 * 1e-6, rel=1e-3)
 
 
 def test_flash_attention_2_does_not_split_under_a_window():
     """With a window it neither packs nor splits: 4,096 keys stream through one multiprocessor."""
-    values = plain(DECODE.variant("fa2.bf16"), stream_bytes_per_s=1e9)
+    values = plain(DECODE.variants["fa2.bf16"], stream_bytes_per_s=1e9)
     shape = AttentionShape(1, 1, 8_192, 8, 1, 128, window=4_096)
     assert DECODE.time_s("fa2.bf16", shape, ROUND, values) == pytest.approx(
         4_096 * (512e-9 + 4.096e-9), rel=1e-3
@@ -155,7 +155,7 @@ def test_one_tile_of_prefill_does_its_flops_on_one_multiprocessor():
 
     What they read and write, 66 kB, is still in the L2.
     """
-    values = plain(PREFILL.variant("fa2.bf16"))
+    values = plain(PREFILL.variants["fa2.bf16"])
     time_s = PREFILL.time_s("fa2.bf16", AttentionShape(1, 64, 64, 1, 1, 128), ROUND, values)
     assert time_s == pytest.approx(4 * 64 * 64 * 128 / 1e12)
 
@@ -165,7 +165,7 @@ def test_a_window_bounds_what_prefill_walks():
 
     Queries, keys, values and outputs, 16,384 · (32 + 8) · 256 · 2 bytes, move all the same.
     """
-    values = plain(PREFILL.variant("fa2.bf16"))
+    values = plain(PREFILL.variants["fa2.bf16"])
     whole = AttentionShape(1, 16_384, 16_384, 32, 8, 128)
     narrow = dataclasses.replace(whole, window=1_024)
     flops = attention_prefill.causal_flops(whole), attention_prefill.causal_flops(narrow)
@@ -179,7 +179,7 @@ def test_a_window_bounds_what_prefill_walks():
 
 def test_absorbed_attention_reads_the_latent_once():
     """128 heads share 576 elements per token: 100,000 tokens of 8 sequences are 922 MB."""
-    values = plain(mla.DECODE.variant("flashmla.bf16"), matrix_share=1e9)
+    values = plain(mla.DECODE.variants["flashmla.bf16"], matrix_share=1e9)
     time_s = mla.DECODE.time_s("flashmla.bf16", mla.MlaShape(8, 1, 100_000, 128), ROUND, values)
     assert time_s == pytest.approx(8 * 100_000 * 576 * 2 / 1e12, rel=0.01)
 
@@ -318,7 +318,7 @@ def test_a_thousand_shapes_at_once_cost_what_each_costs_alone(model, variants, m
     batches = np.array([1, 3, 64, 100, 2_048], float)
     tokens = np.array([1, 129, 1_000, 4_096, 33_333], float)
     for name in variants:
-        values = {word.name: word.start for word in model.variant(name).constants}
+        values = {word.name: word.start for word in model.variants[name].constants}
         together = model.time_s(name, make(batches, tokens), ROUND, values, warm=warm)
         alone = [
             model.time_s(name, make(int(b), int(t)), ROUND, values, warm=warm)
@@ -337,7 +337,7 @@ def test_constants_are_few_bounded_and_start_inside(model):
         mla.DECODE: mla.DECODE_VARIANTS,
     }
     for name in tables[model]:
-        words = model.variant(name).constants
+        words = model.variants[name].constants
         assert len(words) <= 14
         assert all(word.low <= word.start <= word.high for word in words)
 
@@ -345,4 +345,4 @@ def test_constants_are_few_bounded_and_start_inside(model):
 def test_an_unknown_variant_is_refused():
     """A name that no kernel has is a KeyError, not a guess."""
     with pytest.raises(KeyError):
-        DECODE.variant("fa9.bf16")
+        DECODE.variants["fa9.bf16"]

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_samples import drawn_constants, machine, typical
 
-from planner.cost.kernels.elementwise import STREAM, ElementwiseModel, ElementwiseShape
+from planner.cost.kernels.elementwise import MODEL, STREAM, ElementwiseShape
 
-MODEL = ElementwiseModel()
 BYTES = st.floats(1, 1e10)
 ROWS = st.integers(1, 200_000)
 SLIGHT = typical(
@@ -23,7 +22,7 @@ def time_s(shape, values, *, warm=False):
 
 def test_there_are_seven_constants_inside_their_bounds():
     """A handful, each with a start between its bounds."""
-    assert len(MODEL.variant("stream").constants) == 7
+    assert len(MODEL.variants["stream"].constants) == 7
     assert all(word.low < word.start < word.high for word in STREAM.constants)
 
 
@@ -98,4 +97,4 @@ def test_a_number_and_an_array_agree(data, read, write, rows, warm):
 def test_an_unknown_variant_is_a_key_error():
     """Names are settled, not guessed."""
     with pytest.raises(KeyError):
-        MODEL.variant("norm")
+        MODEL.variants["norm"]

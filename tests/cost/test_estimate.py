@@ -82,7 +82,7 @@ def test_the_roofline_estimator_is_the_roofline():
 
 def test_a_projection_is_priced_by_the_gemm_model():
     found = estimator(Candidate(OWN, "calibrated")).estimate(kernel("o_proj"))
-    values = {c.name: c.start for c in MODEL.variant("bf16").constants} | {"floor_s": 3e-6}
+    values = {c.name: c.start for c in MODEL.variants["bf16"].constants} | {"floor_s": 3e-6}
     expected = MODEL.time_s("bf16", GemmShape(16.0, 4096, 4096, weight_bytes=2.0), DEVICE, values)
     assert found.floor_s + found.core_s == pytest.approx(expected)
     assert (found.family, found.evidence, found.floor_s) == ("gemm", "calibrated", 3e-6)
@@ -91,7 +91,7 @@ def test_a_projection_is_priced_by_the_gemm_model():
 def test_merged_projections_are_one_gemm():
     """Q, K and V: 4096 + 1024 + 1024 features of one input."""
     found = estimator(Candidate(OWN, "calibrated")).estimate(kernel("q_proj", "k_proj", "v_proj"))
-    values = {c.name: c.start for c in MODEL.variant("bf16").constants} | {"floor_s": 3e-6}
+    values = {c.name: c.start for c in MODEL.variants["bf16"].constants} | {"floor_s": 3e-6}
     expected = MODEL.time_s("bf16", GemmShape(16.0, 4096, 6144, weight_bytes=2.0), DEVICE, values)
     assert found.floor_s + found.core_s == pytest.approx(expected)
 

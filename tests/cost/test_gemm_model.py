@@ -38,7 +38,7 @@ def plain(variant: str, **changes: float) -> dict[str, float]:
         "l2_share": 1.0,
         "quant_share": 1.0,
     }
-    names = [constant.name for constant in MODEL.variant(variant).constants]
+    names = [constant.name for constant in MODEL.variants[variant].constants]
     return {name: lossless.get(name, 0.0) for name in names} | changes
 
 
@@ -128,7 +128,7 @@ def test_long_arrays_are_priced_as_short_ones():
 
 def starts(variant: str) -> dict[str, float]:
     """The constants that a fit begins with."""
-    return {constant.name: constant.start for constant in MODEL.variant(variant).constants}
+    return {constant.name: constant.start for constant in MODEL.variants[variant].constants}
 
 
 @pytest.mark.parametrize("variant", sorted(KINDS))
@@ -149,7 +149,7 @@ def test_a_scalar_is_priced_as_an_array_of_one(variant):
 @pytest.mark.parametrize("variant", sorted(KINDS))
 def test_a_variant_has_a_handful_of_constants_with_meaning_and_bounds(variant):
     """At most 14, each starting inside its bounds."""
-    constants = MODEL.variant(variant).constants
+    constants = MODEL.variants[variant].constants
     assert len(constants) <= 14
     assert len({constant.name for constant in constants}) == len(constants)
     for constant in constants:
@@ -163,7 +163,7 @@ def constants(draw, variant):
     """Any constants within their bounds."""
     return {
         constant.name: draw(st.floats(constant.low, constant.high))
-        for constant in MODEL.variant(variant).constants
+        for constant in MODEL.variants[variant].constants
     }
 
 

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_samples import drawn_constants, machine, typical
 
-from planner.cost.kernels.moe import KERNELS, KINDS, MoeModel, MoeShape
+from planner.cost.kernels.moe import KERNELS, KINDS, MODEL, MoeShape
 from planner.cost.kernels.moe_load import Load, balanced, power_law, random
 
-MODEL = MoeModel()
 NAMES = [f"{kernel}_{kind}" for kernel in KERNELS for kind in KINDS]
 PLAIN = {
     "t0_s": 1e-6,
@@ -100,7 +99,7 @@ def test_more_tokens_never_mean_fewer_pairs_or_experts(tokens, more, top_k, expe
 @pytest.mark.parametrize("name", NAMES)
 def test_a_variant_has_at_most_fourteen_constants_inside_their_bounds(name):
     """A handful of constants, each with a start between its bounds."""
-    constants = MODEL.variant(name).constants
+    constants = MODEL.variants[name].constants
     assert len(constants) <= 14
     assert all(word.low < word.start < word.high for word in constants)
 
@@ -162,7 +161,7 @@ LOADS = st.tuples(
 def test_more_tokens_never_take_less_time(name, load, warm, data):
     """Whatever the constants, under random routing to 64 experts."""
     tokens, more, hidden, width = load
-    values = data.draw(drawn_constants(MODEL.variant(name)))
+    values = data.draw(drawn_constants(MODEL.variants[name]))
     first, second = (
         MODEL.time_s(name, routed(count, hidden, width), machine(), values, warm=warm)
         for count in (tokens, tokens + more)
@@ -174,7 +173,7 @@ def test_more_tokens_never_take_less_time(name, load, warm, data):
 def test_never_faster_than_memory(name, load, data):
     """Cold weights of the touched experts come at the share of bandwidth the constants grant."""
     tokens, _more, hidden, width = load
-    values = data.draw(drawn_constants(MODEL.variant(name)))
+    values = data.draw(drawn_constants(MODEL.variants[name]))
     shape = routed(tokens, hidden, width)
     size = KINDS[name.partition("_")[2]].bytes_per_weight
     least_s = 3 * shape.touched * hidden * width * size / (values["eta_memory"] * 1e12)
@@ -185,7 +184,7 @@ def test_never_faster_than_memory(name, load, data):
 def test_a_number_and_an_array_agree(name, load, warm, data):
     """One formula prices one layer or many."""
     tokens, _more, hidden, width = load
-    values = data.draw(drawn_constants(MODEL.variant(name)))
+    values = data.draw(drawn_constants(MODEL.variants[name]))
     one = routed(tokens, hidden, width)
     fields = (one.tokens, one.hidden, one.intermediate, one.top_k, one.pairs, one.touched)
     many = MoeShape(*(np.array([field, field], float) for field in fields), gated=np.array([1, 1]))
@@ -202,7 +201,7 @@ def test_a_format_the_matrix_units_lack_runs_at_the_16_bit_rate():
     """No NVFP4 on this machine: as slow as BF16 once FLOPs decide."""
     shape = MoeShape(16384, 2048, 768, 8, pairs=131072, touched=128)
     bf16, nvfp4 = (
-        MODEL.time_s(name, shape, machine(), typical(MODEL.variant(name), **PLAIN))
+        MODEL.time_s(name, shape, machine(), typical(MODEL.variants[name], **PLAIN))
         for name in ("cutlass_bf16", "cutlass_nvfp4")
     )
     assert nvfp4 == pytest.approx(bf16, rel=0.01)
@@ -211,4 +210,4 @@ def test_a_format_the_matrix_units_lack_runs_at_the_16_bit_rate():
 def test_an_unknown_variant_is_a_key_error():
     """Names are settled, not guessed."""
     with pytest.raises(KeyError):
-        MODEL.variant("triton_int8")
+        MODEL.variants["triton_int8"]

@@ -12,7 +12,7 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
-from planner.cost.kernels.collective import ENGINE_ALL_REDUCE, CollectiveModel, CollectiveShape
+from planner.cost.kernels.collective import ENGINE_ALL_REDUCE, MODEL, CollectiveShape
 from planner.cost.kernels.types import Constants
 from planner.cost.types import Device
 
@@ -102,4 +102,4 @@ def starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 â
     return [{"switch_bytes": size} for size in SWITCHES_BYTES.get(rows.engine, ())]
 
 
-register(Family("collective", CollectiveModel(), tables, starts))
+register(Family("collective", MODEL, tables, starts))

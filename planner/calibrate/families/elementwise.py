@@ -16,7 +16,7 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Pick, Rows
-from planner.cost.kernels.elementwise import STREAM, ElementwiseModel, ElementwiseShape
+from planner.cost.kernels.elementwise import MODEL, STREAM, ElementwiseShape
 
 _READ, _WRITTEN = 2, 1
 """Bytes per element: BF16 in, FP8 out."""
@@ -64,4 +64,4 @@ def _rows(table: Table) -> Rows:
     )
 
 
-register(Family("elementwise", ElementwiseModel(), tables))
+register(Family("elementwise", MODEL, tables))

@@ -13,7 +13,7 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
-from planner.cost.kernels.moe import MoeModel, MoeShape
+from planner.cost.kernels.moe import MODEL, MoeShape
 from planner.cost.kernels.moe_load import balanced, power_law
 
 if TYPE_CHECKING:
@@ -193,4 +193,4 @@ def _clamped(part: Part, columns: Columns) -> Mask:
     return raw
 
 
-register(Family("moe", MoeModel(), tables))
+register(Family("moe", MODEL, tables))

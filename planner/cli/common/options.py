@@ -27,6 +27,13 @@ catalog_option = click.option(
     type=click.Path(path_type=Path),
     help="A folder of your own gpus/, models/, backends/ …, searched first. May be repeated.",
 )
+families_option = click.option(
+    "--family", "families", multiple=True, help="Kernel family; by default all."
+)
+gpus_option = click.option(
+    "--gpu", "gpus", multiple=True, help="GPU by catalogue name; by default all."
+)
+engines_option = click.option("--engine", "engines", multiple=True, help="Backend; by default all.")
 db_option = click.option(
     "--db",
     metavar="URL",

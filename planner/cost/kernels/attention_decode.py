@@ -30,7 +30,7 @@ from planner.cost.kernels.attention import (
     split_name,
     visible_tokens,
 )
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, ceil_div, maximum, minimum, where
 
@@ -102,32 +102,21 @@ VARIANTS = {
 }
 
 
-@dataclass(frozen=True)
-class AttentionDecode:
-    """The kernel model of the family ``attention_decode``."""
-
-    family: str = "attention_decode"
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return VARIANTS[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: AttentionShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds, the write of the new key and value included."""
-        name, kv_bytes = split_name(variant)
-        stream = _stream(KERNELS[name], kv_bytes, shape)
-        return stream_s(KERNELS[name], stream, device, values, warm=warm)
+def time_s(
+    variant: str,
+    shape: AttentionShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds, the write of the new key and value included."""
+    name, kv_bytes = split_name(variant)
+    stream = _stream(KERNELS[name], kv_bytes, shape)
+    return stream_s(KERNELS[name], stream, device, values, warm=warm)
 
 
-MODEL = AttentionDecode()
+MODEL = KernelModel("attention_decode", VARIANTS, time_s)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from planner.cost.kernels.attention import (
     visible_tokens,
     windowed,
 )
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, ceil_div, maximum, minimum, where
 
@@ -111,31 +111,20 @@ VARIANTS = {
 }
 
 
-@dataclass(frozen=True)
-class AttentionPrefill:
-    """The kernel model of the family ``attention_prefill``."""
-
-    family: str = "attention_prefill"
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return VARIANTS[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: AttentionShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds, the write of new keys and values included."""
-        name, kv_bytes = split_name(variant)
-        return prefill_s(KERNELS[name], kv_bytes, shape, device, values, warm=warm)
+def time_s(
+    variant: str,
+    shape: AttentionShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds, the write of new keys and values included."""
+    name, kv_bytes = split_name(variant)
+    return prefill_s(KERNELS[name], kv_bytes, shape, device, values, warm=warm)
 
 
-MODEL = AttentionPrefill()
+MODEL = KernelModel("attention_prefill", VARIANTS, time_s)
 
 
 def prefill_s(

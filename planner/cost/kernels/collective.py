@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, maximum, minimum, where
 
@@ -92,40 +92,31 @@ VARIANTS = (
 """All but the first are NCCL's operators (oneCCL's on Intel)."""
 
 
-class CollectiveModel:
-    """Collectives of one node. Time grows with bytes; more ranks may be quicker (NVLink SHARP)."""
+def time_s(
+    variant: str,
+    shape: CollectiveShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,  # noqa: ARG001 – a message was just written: it lies where it lies
+) -> Number:
+    """Seconds within one node, launch included, as in a CUDA graph unless the shape says eager.
 
-    family = "collective"
+    Time grows with bytes; more ranks may be quicker (NVLink SHARP). A device
+    without a link moves bytes through its memory.
+    """
+    link = device.link_bytes_per_s or device.bandwidth_bytes_per_s
+    passes = 2.0 if variant.startswith("all_reduce") else 1.0
+    if variant != ENGINE_ALL_REDUCE:
+        wire_s = passes * _wire_s(shape.bytes, shape.ranks, link, values)
+        return _soft(_latency_s(wire_s, shape.ranks, values), _bulk_s(wire_s, shape, values))
+    time_s = _engine_s(shape, link, values)
+    copy_s = 2 * shape.bytes / (values["eta_copy"] * device.bandwidth_bytes_per_s)
+    time_s = time_s + copy_s * shape.copied
+    return time_s + (_soft(time_s, values["call_s"], _SHARP) - time_s) * shape.eager
 
-    def __init__(self) -> None:
-        self._variants = {variant.name: variant for variant in VARIANTS}
 
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return self._variants[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: CollectiveShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,  # noqa: ARG002 – a message was just written: it lies where it lies
-    ) -> Number:
-        """Seconds, launch included, as in a CUDA graph unless the shape says eager.
-
-        A device without a link moves bytes through its memory.
-        """
-        link = device.link_bytes_per_s or device.bandwidth_bytes_per_s
-        passes = 2.0 if variant.startswith("all_reduce") else 1.0
-        if variant != ENGINE_ALL_REDUCE:
-            wire_s = passes * _wire_s(shape.bytes, shape.ranks, link, values)
-            return _soft(_latency_s(wire_s, shape.ranks, values), _bulk_s(wire_s, shape, values))
-        time_s = _engine_s(shape, link, values)
-        copy_s = 2 * shape.bytes / (values["eta_copy"] * device.bandwidth_bytes_per_s)
-        time_s = time_s + copy_s * shape.copied
-        return time_s + (_soft(time_s, values["call_s"], _SHARP) - time_s) * shape.eager
+MODEL = KernelModel("collective", {variant.name: variant for variant in VARIANTS}, time_s)
 
 
 def share_of_link(values: Constants, ranks: Number) -> Number:

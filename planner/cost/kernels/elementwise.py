@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number
 
@@ -44,31 +44,24 @@ class ElementwiseShape:
     """Rows worked on one by one: tokens, for a norm."""
 
 
-class ElementwiseModel:
-    """One pass through memory."""
+def time_s(
+    variant: str,  # noqa: ARG001 – there is one
+    shape: ElementwiseShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds of one pass through memory, launch included."""
+    size = shape.read_bytes + shape.write_bytes
+    memory_s = size / (values["eta"] * device.bandwidth_bytes_per_s)
+    if warm and device.l2_bytes:
+        held = 1 / (1 + (size / (values["l2_share"] * device.l2_bytes)) ** _L2_EDGE)
+        memory_s = memory_s * (1 - held * (1 - 1 / values["l2_speed"]))
+    blocks_s = shape.rows * values["block_s"] / (device.multiprocessors or _SMS_UNKNOWN)
+    p = values["p"]
+    moved_s = (memory_s**p + blocks_s**p) ** (1 / p)
+    return values["t0_s"] + values["serial_s_per_byte"] * size / shape.rows + moved_s
 
-    family = "elementwise"
 
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return {STREAM.name: STREAM}[name]
-
-    def time_s(
-        self,
-        variant: str,  # noqa: ARG002 – there is one
-        shape: ElementwiseShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds, launch included."""
-        size = shape.read_bytes + shape.write_bytes
-        memory_s = size / (values["eta"] * device.bandwidth_bytes_per_s)
-        if warm and device.l2_bytes:
-            held = 1 / (1 + (size / (values["l2_share"] * device.l2_bytes)) ** _L2_EDGE)
-            memory_s = memory_s * (1 - held * (1 - 1 / values["l2_speed"]))
-        blocks_s = shape.rows * values["block_s"] / (device.multiprocessors or _SMS_UNKNOWN)
-        p = values["p"]
-        moved_s = (memory_s**p + blocks_s**p) ** (1 / p)
-        return values["t0_s"] + values["serial_s_per_byte"] * size / shape.rows + moved_s
+MODEL = KernelModel("elementwise", {STREAM.name: STREAM}, time_s)

@@ -37,12 +37,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from planner.cost.kernels.gemm_kinds import INF, KINDS, VARIANTS, Kind
-from planner.cost.kernels.types import Constants, Variant
+from planner.cost.kernels.types import Constants, KernelModel
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.num import Number, maximum, minimum, where
 
-__all__ = ["KINDS", "MODEL", "Gemm", "GemmShape", "peak_flops_per_s"]
+__all__ = ["KINDS", "MODEL", "GemmShape", "peak_flops_per_s"]
 
 _STEP = 64
 """Depth of one step of a tile's main loop."""
@@ -79,37 +79,24 @@ class GemmShape:
     """Whether the inputs come in the operands' format, quantised by a kernel before."""
 
 
-@dataclass(frozen=True)
-class Gemm:
-    """The kernel model of the family ``gemm``."""
+def time_s(
+    variant: str,
+    shape: GemmShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds, quantisation of the input included where the variant has it."""
+    parts = [_time_s(variant, part, device, values, warm=warm) for part in _pieces(shape, _PIECE)]
+    if len(parts) == 1:
+        return parts[0]
+    import numpy as np
 
-    family: str = "gemm"
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return VARIANTS[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: GemmShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds, quantisation of the input included where the variant has it."""
-        parts = [
-            _time_s(variant, part, device, values, warm=warm) for part in _pieces(shape, _PIECE)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        import numpy as np
-
-        return np.concatenate(parts)
+    return np.concatenate(parts)
 
 
-MODEL = Gemm()
+MODEL = KernelModel("gemm", VARIANTS, time_s)
 
 
 def _pieces(shape: GemmShape, size: int) -> Iterator[GemmShape]:

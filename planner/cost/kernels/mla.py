@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from planner.cost.kernels.attention import ACTIVATION_BYTES, AttentionShape, split_name
 from planner.cost.kernels.attention_decode import CONSTANTS, DecodeKernel, Stream, stream_s
 from planner.cost.kernels.attention_prefill import COMMON, PrefillKernel, prefill_s
-from planner.cost.kernels.types import Constants, Variant
+from planner.cost.kernels.types import Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, ceil_div, minimum
 
@@ -79,58 +79,38 @@ def expanded(shape: MlaShape) -> AttentionShape:
     )
 
 
-@dataclass(frozen=True)
-class MlaPrefill:
-    """The kernel model of the family ``mla_prefill``."""
-
-    family: str = "mla_prefill"
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return PREFILL_VARIANTS[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: MlaShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds of the attention kernel and the write of the new latent."""
-        name, kv_bytes = split_name(variant)
-        kernel = PREFILL_KERNELS[name]
-        return prefill_s(kernel, kv_bytes, expanded(shape), device, values, warm=warm)
+def prefill_time_s(
+    variant: str,
+    shape: MlaShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds of the attention kernel and the write of the new latent."""
+    name, kv_bytes = split_name(variant)
+    kernel = PREFILL_KERNELS[name]
+    return prefill_s(kernel, kv_bytes, expanded(shape), device, values, warm=warm)
 
 
-@dataclass(frozen=True)
-class MlaDecode:
-    """The kernel model of the family ``mla_decode``."""
-
-    family: str = "mla_decode"
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return DECODE_VARIANTS[name]
-
-    def time_s(
-        self,
-        variant: str,
-        shape: MlaShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds of the attention kernel and the write of the new latent."""
-        name, kv_bytes = split_name(variant)
-        kernel = DECODE_KERNELS[name]
-        return stream_s(kernel, _stream(kernel, kv_bytes, shape), device, values, warm=warm)
+PREFILL = KernelModel("mla_prefill", PREFILL_VARIANTS, prefill_time_s)
 
 
-PREFILL = MlaPrefill()
-DECODE = MlaDecode()
+def decode_time_s(
+    variant: str,
+    shape: MlaShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds of the attention kernel and the write of the new latent."""
+    name, kv_bytes = split_name(variant)
+    kernel = DECODE_KERNELS[name]
+    return stream_s(kernel, _stream(kernel, kv_bytes, shape), device, values, warm=warm)
+
+
+DECODE = KernelModel("mla_decode", DECODE_VARIANTS, decode_time_s)
 
 
 def _stream(kernel: DecodeKernel, kv_bytes: float, shape: MlaShape) -> Stream:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cost.kernels.types import Constant, Constants, Variant
+from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, maximum, minimum
 
@@ -92,51 +92,45 @@ KERNELS = {
 SGLang call through FlashInfer."""
 
 
-class MoeModel:
-    """Blocks of routed experts, as ``<kernel>_<format>``: ``triton_bf16``, ``trtllm_nvfp4``."""
+VARIANTS = {
+    f"{kernel}_{kind}": Variant(f"{kernel}_{kind}", constants)
+    for kernel, constants in KERNELS.items()
+    for kind in KINDS
+}
+"""As ``<kernel>_<format>``: ``triton_bf16``, ``trtllm_nvfp4``."""
 
-    family = "moe"
 
-    def __init__(self) -> None:
-        self._variants = {
-            f"{kernel}_{kind}": Variant(f"{kernel}_{kind}", constants)
-            for kernel, constants in KERNELS.items()
-            for kind in KINDS
-        }
+def time_s(
+    variant: str,
+    shape: MoeShape,
+    device: Device,
+    values: Constants,
+    *,
+    warm: bool = False,
+) -> Number:
+    """Seconds of all kernels of the block, in a CUDA graph."""
+    kind = KINDS[variant.partition("_")[2]]
+    gates = 1.0 + shape.gated
+    width = maximum(shape.intermediate, _LEAST_WIDTH)
+    byte_s = kind.bytes_per_weight / (values["eta_memory"] * device.bandwidth_bytes_per_s)
+    if warm:
+        weights = shape.touched * (gates + 1) * shape.intermediate * shape.hidden
+        byte_s = byte_s * _missed(weights * kind.bytes_per_weight, device, values)
+    flop_s = 2 * _pairs(shape, values) / (values["eta_compute"] * _peak(kind, device))
+    p = values["p"]
+    first = (shape.touched * byte_s * shape.intermediate) ** p + (flop_s * width) ** p
+    each_s = shape.hidden * first ** (1 / p)
+    return (
+        values["t0_s"]
+        + values["doubling_s"] * _log2(shape.tokens)
+        + values["expert_s"] * shape.touched
+        + _passes_s(shape, gates, width, device, values)
+        + (gates + 1) * each_s
+        + values["fill_s"] * (shape.hidden + shape.intermediate)
+    )
 
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        return self._variants[name]
 
-    def time_s(
-        self,
-        variant: str,
-        shape: MoeShape,
-        device: Device,
-        values: Constants,
-        *,
-        warm: bool = False,
-    ) -> Number:
-        """Seconds of all kernels of the block, in a CUDA graph."""
-        kind = KINDS[variant.partition("_")[2]]
-        gates = 1.0 + shape.gated
-        width = maximum(shape.intermediate, _LEAST_WIDTH)
-        byte_s = kind.bytes_per_weight / (values["eta_memory"] * device.bandwidth_bytes_per_s)
-        if warm:
-            weights = shape.touched * (gates + 1) * shape.intermediate * shape.hidden
-            byte_s = byte_s * _missed(weights * kind.bytes_per_weight, device, values)
-        flop_s = 2 * _pairs(shape, values) / (values["eta_compute"] * _peak(kind, device))
-        p = values["p"]
-        first = (shape.touched * byte_s * shape.intermediate) ** p + (flop_s * width) ** p
-        each_s = shape.hidden * first ** (1 / p)
-        return (
-            values["t0_s"]
-            + values["doubling_s"] * _log2(shape.tokens)
-            + values["expert_s"] * shape.touched
-            + _passes_s(shape, gates, width, device, values)
-            + (gates + 1) * each_s
-            + values["fill_s"] * (shape.hidden + shape.intermediate)
-        )
+MODEL = KernelModel("moe", VARIANTS, time_s)
 
 
 def _pairs(shape: MoeShape, values: Constants) -> Number:

@@ -40,22 +40,15 @@ class Variant:
     """At most 14."""
 
 
-class KernelModel(Protocol, Generic[ShapeT_contra]):
-    """Time of one kernel from its shape. Pure and vectorised: shapes may hold NumPy arrays.
+class TimeOfKernel(Protocol, Generic[ShapeT_contra]):
+    """The formula of a family: seconds on the device, floor included.
 
-    Time never falls when the work grows.
+    Pure and vectorised: shapes may hold NumPy arrays. Time never falls when the work grows.
+    ``warm`` says that weights, KV and experts may lie in the L2, as in benchmark loops that repeat
+    a shape; serving reads them cold.
     """
 
-    @property
-    def family(self) -> str:
-        """gemm, attention_prefill, attention_decode, mla_prefill, mla_decode, moe, all_reduce …"""
-        ...
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises KeyError."""
-        ...
-
-    def time_s(
+    def __call__(
         self,
         variant: str,
         shape: ShapeT_contra,
@@ -63,10 +56,14 @@ class KernelModel(Protocol, Generic[ShapeT_contra]):
         values: Constants,
         *,
         warm: bool = False,
-    ) -> Number:
-        """Seconds on the device, floor included.
+    ) -> Number: ...
 
-        ``warm`` says that weights, KV and experts may lie in the L2, as in benchmark loops that
-        repeat a shape; serving reads them cold.
-        """
-        ...
+
+@dataclass(frozen=True, eq=False)
+class KernelModel(Generic[ShapeT_contra]):
+    """A family of kernels: one formula, and the variants that give it their constants."""
+
+    family: str
+    """gemm, attention_prefill, attention_decode, mla_prefill, mla_decode, moe, collective …"""
+    variants: Mapping[str, Variant]
+    time_s: TimeOfKernel[ShapeT_contra]
