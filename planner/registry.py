@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -46,9 +46,14 @@ class Registry(Generic[T]):
         return iter(self._things.items())
 
 
-def nearest(
-    word: str, words: Iterator[str] | dict[str, T] | tuple[str, ...] | list[str]
-) -> str | None:
-    """The one of ``words`` closest to ``word``, or None when none is near (ratio below 0.6)."""
-    found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The one of ``words`` closest to ``word``, or None when none is near (ratio below 0.6).
+
+    One that goes on where ``word`` stops is closest: ``qwen2.5-0.5b-instruct`` to ``qwen2.5-0.5b``.
+    """
+    known = list(words)
+    longer = [each for each in known if word and each.startswith(f"{word}-")]
+    if longer:
+        return min(longer, key=len)
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return found[0] if found else None

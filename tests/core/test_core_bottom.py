@@ -137,3 +137,9 @@ def test_the_wheels_own_data_is_found_before_a_folder_beside_the_package(tmp_pat
     monkeypatch.setattr(resources, "_PACKAGE", package)
     assert resources.folder("catalog") == package / "_data" / "catalog"
     assert resources.folder("specs") == tmp_path / "specs"
+
+
+def test_a_name_that_goes_on_where_the_word_stops_is_the_nearest():
+    known = ["qwen3-0.6b", "qwen2.5-0.5b-instruct", "qwen2.5-0.5b-instruct-awq"]
+    assert nearest("qwen2.5-0.5b", known) == "qwen2.5-0.5b-instruct"
+    assert nearest("", known) is None
