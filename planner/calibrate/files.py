@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from planner.calibrate.fit import Fit
+from planner.calibrate.measured import measured_lines
 from planner.calibrate.residuals import Residuals
+from planner.calibrate.scalars import flow, number, quantity, quoted
 from planner.calibrate.types import Rows
 from planner.spec.load import load_file
 from planner.spec.types import (
@@ -26,14 +28,8 @@ from planner.spec.types import (
     ResidualBand,
 )
 
-DIGITS = 4
 Units = Callable[[str], Mapping[str, str]]
 """By kernel, as in ``gemm.bf16``: the unit of each constant."""
-_UNITS = {
-    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns")),
-    "bytes/s": ((1e12, "TB/s"), (1e9, "GB/s"), (0.0, "MB/s")),
-}
-_FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6}
 
 
 @dataclass(frozen=True)
@@ -87,11 +83,18 @@ def write(
         **dataclasses.asdict(provenance),
         kernels=dict(sorted(kernels.items())),
         rejected=tuple(sorted(tables, key=lambda table: (table.kernel, table.source))),
+        **_kept(known),
     )
     file = path(folder, gpu, engine)
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(text(spec, units), encoding="utf-8")
     return file
+
+
+def _kept(known: CalibrationSpec | None) -> dict[str, Any]:
+    """What a fit of kernels does not touch."""
+    names = ("evidence", "host", "efficiency", "runs")
+    return {name: getattr(known, name) for name in names} if known else {}
 
 
 def kernel(rows: Rows) -> str:
@@ -169,13 +172,14 @@ def residuals(known: KernelResiduals) -> Residuals:
 
 def text(spec: CalibrationSpec, units: Units) -> str:
     """The YAML of a calibration. Constants of unknown unit are written as bare SI numbers."""
-    return "\n".join([*_head(spec), *_kernels(spec, units), *_tables(spec)]) + "\n"
+    parts = [*_head(spec), *measured_lines(spec), *_kernels(spec, units), *_tables(spec)]
+    return "\n".join(parts) + "\n"
 
 
 def _head(spec: CalibrationSpec) -> Iterator[str]:
     yield "kind: calibration"
     for name in ("name", "title", "gpu", "backend", "package", "date", "script"):
-        yield f"{name}: {_quoted(getattr(spec, name))}"
+        yield f"{name}: {quoted(getattr(spec, name))}"
     yield f"seed: {spec.seed}"
 
 
@@ -185,9 +189,9 @@ def _kernels(spec: CalibrationSpec, units: Units) -> Iterator[str]:
     for name, found in spec.kernels.items():
         rows, errors = found.rows, found.errors
         yield f"  {name}:"
-        yield f"    source: {_quoted(found.source)}"
-        yield f"    version: {_quoted(found.version)}"
-        flags = _flow(rows.flags.items())
+        yield f"    source: {quoted(found.source)}"
+        yield f"    version: {quoted(found.version)}"
+        flags = flow(rows.flags.items())
         yield (
             f"    rows: {{read: {rows.read}, kept: {rows.kept}, fitted: {rows.fitted}, "
             f"held: {rows.held}, flags: {flags}}}"
@@ -200,60 +204,27 @@ def _kernels(spec: CalibrationSpec, units: Units) -> Iterator[str]:
         yield f"    at_bound: [{', '.join(found.at_bound)}]"
         yield from _residual_lines(found.residuals)
         figures = {key: getattr(errors, key) for key in ("median", "mean", "bias", "coverage")}
-        yield f"    errors: {_flow([('rows', errors.rows), *figures.items()])}"
+        yield f"    errors: {flow([('rows', errors.rows), *figures.items()])}"
 
 
 def _residual_lines(known: KernelResiduals) -> Iterator[str]:
     yield "    residuals:"
     yield f"      rows: {known.rows}"
     for name in ("q10", "q50", "q90"):
-        yield f"      {name}: {_number(getattr(known, name))}"
+        yield f"      {name}: {number(getattr(known, name))}"
     yield "      bands:" if known.bands else "      bands: []"
     for band in known.bands:
         ends = [("above", quantity(band.above, "s"))]
         ends += [("below", quantity(band.below, "s"))] if band.below is not None else []
-        quantiles = [(name, _number(getattr(band, name))) for name in ("q10", "q50", "q90")]
-        yield f"        - {_flow([*ends, ('rows', band.rows), *quantiles])}"
+        quantiles = [(name, number(getattr(band, name))) for name in ("q10", "q50", "q90")]
+        yield f"        - {flow([*ends, ('rows', band.rows), *quantiles])}"
 
 
 def _tables(spec: CalibrationSpec) -> Iterator[str]:
     if spec.rejected:
         yield "rejected:"
     for table in spec.rejected:
-        yield f"  - kernel: {_quoted(table.kernel)}"
-        yield f"    source: {_quoted(table.source)}"
+        yield f"  - kernel: {quoted(table.kernel)}"
+        yield f"    source: {quoted(table.source)}"
         yield f"    rows: {table.rows}"
-        yield f"    reason: {_quoted(table.reason)}"
-
-
-def _flow(items: Iterable[tuple[str, object]]) -> str:
-    return "{" + ", ".join(f"{name}: {_shown(value)}" for name, value in items) + "}"
-
-
-def _shown(value: object) -> str:
-    return _number(value) if isinstance(value, float) else str(value)
-
-
-def _number(value: float) -> str:
-    """A YAML float of four digits; never ``1e-05``, which YAML 1.2 readers disagree about."""
-    shown = f"{value:.{DIGITS}g}"
-    if "e" in shown:
-        mantissa, _, exponent = shown.partition("e")
-        shown = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(exponent):+d}"
-    return shown
-
-
-def quantity(value: float, unit: str) -> str:
-    """A constant with its unit, as a spec reads it back: ``2.31 us``, ``0.87``."""
-    if unit not in _UNITS:
-        return _number(value)
-    name = next(name for least, name in _UNITS[unit] if abs(value) >= least)
-    return f"{_number(value / _FACTORS[name])} {name}"
-
-
-def _quoted(value: object) -> str:
-    """A YAML scalar that no reader takes for a number."""
-    if value is None:
-        return "null"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+        yield f"    reason: {quoted(table.reason)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.capture.sizes import expand, padded
 from planner.capture.types import MODE_WORDS, MODES, Decision, FixedCosts, Mode, ModeChoice
+from planner.cost.adjust import Adjustments
 from planner.cost.engine import Engine
 from planner.spec.conditions import first, holds
 from planner.spec.expr import whole
@@ -64,22 +65,23 @@ def _choice(
     return ModeChoice(mode, available=True, captured_size=size, padding_tokens=size - tokens)
 
 
-def fixed_costs(engine: Engine, launch_s: float | None = None) -> FixedCosts:
-    """The documented fixed costs of an engine; ``launch_s`` is what the user's own host takes."""
-    host = engine.spec.host
-    launch, launch_source = _time(host.launch, engine)
-    replay, replay_source = _time(host.replay, engine)
-    kernel, kernel_source = _time(host.kernel, engine)
-    node, node_source = _time(host.graph_node, engine)
+_DOCUMENTED = ("launch", "replay", "kernel", "graph_node")
+
+
+def fixed_costs(
+    engine: Engine, launch_s: float | None = None, adjusted: Adjustments | None = None
+) -> FixedCosts:
+    """The fixed costs of an engine: documented ones, or those measured on the machine.
+
+    ``launch_s`` is what the deployment says of its own host, and counts before either.
+    """
+    found = {name: _time(getattr(engine.spec.host, name), engine) for name in _DOCUMENTED}
+    if adjusted is not None:
+        found |= {name: (s, adjusted.sources[name]) for name, s in adjusted.host_s.items()}
     if launch_s is not None:
-        launch, launch_source = launch_s, "the deployment's host.launch"
-    sources = (
-        ("launch", launch_source),
-        ("replay", replay_source),
-        ("kernel", kernel_source),
-        ("graph_node", node_source),
-    )
-    return FixedCosts(launch, replay, kernel, node, sources)
+        found["launch"] = launch_s, "the deployment's host.launch"
+    times = {f"{name}_s": value for name, (value, _) in found.items()}
+    return FixedCosts(**times, sources=tuple((name, said) for name, (_, said) in found.items()))
 
 
 def _time(choices: tuple[TimeChoice, ...], engine: Engine) -> tuple[float, str]:

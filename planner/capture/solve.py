@@ -89,6 +89,8 @@ class Problem:
     engine: Engine
     fixed: FixedCosts
     estimator: Estimator
+    sequences: int | None = None
+    """Sequences of the load, without padding."""
     spaces: dict[bool, Space] = field(default_factory=dict)
     """State graphs by whether order matters: they depend on structure alone and may be shared."""
 
@@ -152,7 +154,8 @@ class Problem:
             for run in schedule.runs
         )
         start_s = 0.0 if mode == "none" else self.fixed.replay_s
-        return Solution(mode, runs, timeline(_issues(runs), start_s))
+        beyond_s = self.fixed.beyond_s(self.sequences)
+        return Solution(mode, runs, timeline(_issues(runs), start_s, beyond_s))
 
     def _search_problem(self, mode: Mode, kernels: list[Kernel]) -> fusion.Problem:
         graph = self.structure.graph
@@ -236,7 +239,8 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
     start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
     floor_s = 0.0
     if launches:
-        floor_s = estimate.floor_s + launches * start_s - fixed.graph_node_s
+        floor_s = max(0.0, estimate.floor_s + launches * start_s - fixed.graph_node_s)
+        floor_s += launches * fixed.collective_s if priced.work.link_bytes else 0.0
     return KernelTime(
         floor_s + estimate.core_s,
         floor_s,
@@ -245,6 +249,7 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
         estimate.family,
         estimate.log_low,
         estimate.log_high,
+        estimate.borrowed,
     )
 
 

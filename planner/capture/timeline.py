@@ -22,8 +22,12 @@ class Issue:
     launches: int = 1
 
 
-def timeline(issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0.0) -> Timeline:
+def timeline(
+    issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0.0, beyond_s: float = 0.0
+) -> Timeline:
     """Run blocks of kernels, each ``times`` over, from a host clock of ``start_s``.
+
+    Both clocks start after ``beyond_s``, so that it changes no schedule.
 
     A block's effect on the clocks is (H, A, B): h -> h + H, d -> max(d + A, h + B); repeating it
     n times gives H·n, A·n and B + (n−1)·max(A, H): the last (or the first) repetition decides.
@@ -37,7 +41,7 @@ def timeline(issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0
         busy += times * effect.alone
         work += times * sum(kernel.work_s for kernel in kernels)
         launches += times * sum(kernel.launches for kernel in kernels)
-    return Timeline(host, device, busy, work, launches)
+    return Timeline(host, device, busy, work, launches, beyond_s)
 
 
 @dataclass(frozen=True)

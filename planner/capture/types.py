@@ -23,8 +23,18 @@ class FixedCosts:
     """Device time of a launched kernel beyond its work."""
     graph_node_s: float
     """Device time of a graph node beyond its work."""
+    step_s: float = 0.0
+    """Host time per step that nothing hides."""
+    sequence_s: float = 0.0
+    """Host time per sequence and step that nothing hides."""
+    collective_s: float = 0.0
+    """Device time per launch of a collective kernel, beyond what its constants say."""
     sources: tuple[tuple[str, str], ...] = ()
     """Where each figure comes from, by its name."""
+
+    def beyond_s(self, sequences: int | None) -> float:
+        """What a step of so many sequences takes beside launches and kernels, in any mode."""
+        return self.step_s + self.sequence_s * (sequences or 0)
 
 
 @dataclass(frozen=True)
@@ -69,11 +79,13 @@ class Timeline:
     """Sum of what the kernels do, without any fixed cost."""
     launches: int
     """Launches and replays the host makes."""
+    beyond_s: float = 0.0
+    """Host time before the first launch that nothing hides."""
 
     @property
     def time_s(self) -> float:
         """Wall time of the step."""
-        return max(self.host_s, self.device_s)
+        return self.beyond_s + max(self.host_s, self.device_s)
 
     @property
     def launch_share(self) -> float:

@@ -1,8 +1,9 @@
 """Which fitted constants price a kernel: the GPU's own, its class's, or the nearest known.
 
-Evidence says which: ``calibrated`` for this GPU and engine, ``class`` for the same GPU under
-another engine or another GPU of the same architecture, ``datasheet`` for anything further. Only
-rates are borrowed as shares of the datasheet, so a borrowed constant scales with the GPU.
+Evidence says which: ``measured-here`` for the user's own machine, ``calibrated`` for this GPU and
+engine, ``class`` for the same GPU under another engine or another GPU of the same architecture,
+``datasheet`` for anything further. Only rates are borrowed as shares of the datasheet, so a
+borrowed constant scales with the GPU.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class Fitted:
     def floor_s(self) -> float:
         """What the kernel takes to start and drain."""
         return next(self.values[name] for name in _FLOORS if name in self.values)
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether they are another GPU's or engine's, or nobody's."""
+        return self.evidence in {"class", "datasheet"}
 
     def interval(self, time_s: float) -> tuple[float, float]:
         """80 % interval of log(real / estimate) for a kernel estimated to take ``time_s``."""
@@ -168,7 +174,9 @@ def candidates(
         same_gpu = each.calibration.gpu == gpu.name
         evidence: Evidence = "datasheet"
         own = same_gpu and each.calibration.backend in {engine, COLLECTIVES}
-        if each.calibration.name == named or own:
+        if own:
+            evidence = each.calibration.evidence
+        elif each.calibration.name == named:
             evidence = "calibrated"
         elif same_gpu or each.architecture == gpu.architecture:
             evidence = "class"

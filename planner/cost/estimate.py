@@ -39,6 +39,8 @@ class Estimate:
     log_low: float | None = None
     log_high: float | None = None
     """80 % interval of log(real time / estimate); None where no residuals are known."""
+    borrowed: bool = False
+    """Whether the constants are those of another GPU or engine."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,14 @@ class CalibratedEstimator:
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
             core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
-            return Estimate(core_s, stream.floor_s, stream.evidence, "elementwise", *interval)
+            return Estimate(
+                core_s,
+                stream.floor_s,
+                stream.evidence,
+                "elementwise",
+                *interval,
+                borrowed=stream.borrowed,
+            )
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -122,6 +131,7 @@ class CalibratedEstimator:
             parts[0].fitted.evidence,
             parts[0].family,
             *parts[0].fitted.interval(core_s),
+            borrowed=parts[0].fitted.borrowed,
         )
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:

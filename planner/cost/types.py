@@ -138,3 +138,5 @@ class KernelTime:
     log_low: float | None = None
     log_high: float | None = None
     """80 % interval of log(real / predicted); None where no residuals are known."""
+    borrowed: bool = False
+    """Whether its constants are another GPU's: then what is wrong is wrong for every shape."""

@@ -35,6 +35,7 @@ from planner.plan.types import (
 )
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
+from planner.spec.conditions import version_key
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 from planner.units import show_seconds
@@ -94,28 +95,23 @@ def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
 
 def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:
     chosen = solved.chosen
-    low_s, high_s = interval(chosen) or (None, None)
+    step, fixed = solved.step, solved.fixed
+    low_s, high_s = interval(chosen, step.kind, solved.adjusted.runs) or (None, None)
     modes = {
         MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
         for mode, solution in solved.solutions.items()
     }
-    fixed = solved.fixed
     return StepTime(
         chosen.timeline.time_s,
         low_s,
         high_s,
         MODE_WORDS[solved.decision.mode],
-        solved.step.kind,
-        solved.step.tokens,
-        solved.step.sequences,
+        step.kind,
+        step.tokens,
+        step.sequences,
         modes,
         rule_sets,
-        {
-            "launch_s": fixed.launch_s,
-            "replay_s": fixed.replay_s,
-            "kernel_s": fixed.kernel_s,
-            "graph_node_s": fixed.graph_node_s,
-        },
+        {f"{name}_s": getattr(fixed, f"{name}_s") for name, _ in fixed.sources},
         dict(fixed.sources),
     )
 
@@ -178,8 +174,10 @@ def _describe_constants(prepared: Prepared) -> str:
     used = prepared.constants.used.values()
     if prepared.question.cost_model == "roofline" or not used:
         return "none (bare roofline)"
-    names = dict.fromkeys(f"{f.source.split(':')[0]} ({f.evidence})" for f in used if f.measured)
-    return ", ".join(names) or "none measured: typical values (datasheet)"
+    lent = [f"{f.source.split(':')[0]} ({f.evidence})" for f in used if f.measured]
+    lent = lent or ["none measured: typical values (datasheet)"]
+    adjusting = [f"{name} ({evidence})" for name, evidence in prepared.adjusted.names.items()]
+    return ", ".join(dict.fromkeys([*lent, *adjusting]))
 
 
 def _describe_backend(question: Question, engine: Engine) -> str:
@@ -248,6 +246,25 @@ def _notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    notes += _other_versions(prepared, solved.engine)
     if not memory.fits:
         notes.append("it does not fit: the times are those of a GPU with more memory")
     return tuple(dict.fromkeys(notes))
+
+
+def _other_versions(prepared: Prepared, engine: Engine) -> list[str]:
+    """Whole runs that another version of the engine made."""
+    runs = prepared.adjusted.runs
+    wanted = version_key(engine.version)
+    if runs is None or not runs.versions:
+        return []
+    if any(_begins_alike(version_key(version), wanted) for version in runs.versions):
+        return []
+    ran = ", ".join(runs.versions)
+    return [
+        f"the runs that correct this plan were of {engine.spec.title} {ran}, not of its version"
+    ]
+
+
+def _begins_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return all(a == b for a, b in zip(one, other, strict=False))

@@ -43,8 +43,18 @@ _REMEMBERED = 4096
 
 
 def _content(dump: dict[str, Any]) -> dict[str, Any]:
-    """Names at the top of a spec do not count; further in they tell nodes and flags apart."""
-    return {key: value for key, value in dump.items() if key not in _NAMES}
+    """Names at the top of a spec do not count; further in they tell nodes and flags apart.
+
+    Nor do fields of a calibration that say nothing: plans of before there were any stay the same.
+    """
+    return {
+        key: value
+        for key, value in dump.items()
+        if key not in _NAMES and not (key in _SILENT and value == _SILENT[key])
+    }
+
+
+_SILENT: dict[str, Any] = {"evidence": "calibrated", "host": None, "efficiency": {}, "runs": None}
 
 
 def model_digest(question: Question) -> str:

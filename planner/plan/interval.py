@@ -5,6 +5,9 @@ runs it) and a part it shares with its family on this machine: another engine bu
 Own parts are independent between shapes and add as squares; shared parts add up within a family
 and as squares between families. Where constants are borrowed the whole error is shared, since what
 is wrong with them is wrong for every shape.
+
+Errors on whole runs of the same machine say it better than kernels can, once there are enough runs
+of such steps; with fewer the wider of the two intervals holds.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from planner.capture.solve import Kernel, Solution
-from planner.cost.types import Evidence
+from planner.spec.types import MeasuredRuns
 
 SHARED = 0.05
 """Half of the 80 % interval of what kernels of one family share on a calibrated GPU.
@@ -22,11 +25,33 @@ SHARED = 0.05
 Consecutive engine releases differ by 3 % in the median on the same GPU and shapes (public operator
 tables, ratio of consecutive files), which is about ±5 % at 80 %.
 """
-_OWN: tuple[Evidence, ...] = ("calibrated", "measured-here")
 
 
-def interval(solution: Solution) -> tuple[float, float] | None:
-    """Low and high of the step's wall time; None where a kernel has no known residuals."""
+ENOUGH_RUNS = 5
+"""From so many runs on their errors alone make the interval."""
+REACH = 2.0
+"""How many times shorter or longer than the measured steps one may be and still be like them."""
+
+
+def interval(
+    solution: Solution, kind: str = "", runs: MeasuredRuns | None = None
+) -> tuple[float, float] | None:
+    """Low and high of the step's wall time; None where a kernel has no known residuals.
+
+    ``kind`` is that of the step, ``runs`` the whole runs its prediction was corrected by.
+    """
+    modelled = _of_kernels(solution)
+    if runs is None:
+        return modelled
+    time_s = solution.timeline.time_s
+    low_s, high_s = time_s * math.exp(runs.q10), time_s * math.exp(runs.q90)
+    alike = kind in runs.kinds and runs.shortest / REACH <= time_s <= runs.longest * REACH
+    if modelled is None or (alike and runs.count >= ENOUGH_RUNS):
+        return low_s, high_s
+    return min(low_s, modelled[0]), max(high_s, modelled[1])
+
+
+def _of_kernels(solution: Solution) -> tuple[float, float] | None:
     totals = list(_kernels(solution))
     if any(kernel.time.log_low is None or kernel.time.log_high is None for kernel, _ in totals):
         return None
@@ -52,7 +77,7 @@ def _width(totals: list[tuple[Kernel, float]], *, upward: bool) -> float:
         log = kernel.time.log_high if upward else kernel.time.log_low
         assert log is not None
         part = time_s * abs(math.expm1(log))
-        if kernel.time.evidence in _OWN:
+        if not kernel.time.borrowed:
             own += part**2
             part = time_s * SHARED
         shared[kernel.time.family] += part

@@ -9,10 +9,15 @@ from typing import Any
 from planner.capture.decide import decide, fixed_costs
 from planner.capture.solve import Problem, Solution
 from planner.capture.types import MODES, Decision, FixedCosts, Mode
+from planner.cost.adjust import Adjustments, MeasuredEstimator, adjustments
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.constants import Constants, candidates
 from planner.cost.engine import Engine, resolve
-from planner.cost.estimate import CalibratedEstimator, Estimator, RooflineEstimator
+from planner.cost.estimate import (
+    CalibratedEstimator,
+    Estimator,
+    RooflineEstimator,
+)
 from planner.cost.types import Device, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
@@ -38,12 +43,16 @@ class Prepared:
     notes: tuple[str, ...]
     constants: Constants
     """Calibrated constants to draw on, and which of them were."""
+    adjusted: Adjustments
+    """What whole runs on this machine say."""
 
     def estimator(self, fixed: FixedCosts) -> Estimator:
         """What prices kernels under the question's cost model."""
         if self.question.cost_model == "roofline":
             return RooflineEstimator(fixed.graph_node_s)
-        return CalibratedEstimator(self.device, self.constants)
+        modelled = CalibratedEstimator(self.device, self.constants)
+        efficiency = self.adjusted.efficiency
+        return MeasuredEstimator(modelled, efficiency) if efficiency else modelled
 
     def engine(self, kind: str) -> Engine:
         """The engine as a step of that kind sees it."""
@@ -73,11 +82,15 @@ def prepare(question: Question) -> Prepared:
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
-    lenders = candidates(
-        question.calibrations, deployment.calibration, question.gpu, question.backend.name
-    )
+    measured, named, engine = question.calibrations, question.named, question.backend.name
     return Prepared(
-        question, chosen, graph, device(question.gpu), notes, Constants(lenders, question.gpu.name)
+        question,
+        chosen,
+        graph,
+        device(question.gpu),
+        notes,
+        Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
+        adjustments(measured, named, question.gpu.name, engine),
     )
 
 
@@ -108,6 +121,11 @@ class SolvedStep:
     solver: Solver
 
     @property
+    def adjusted(self) -> Adjustments:
+        """What whole runs on this machine say."""
+        return self.solver.prepared.adjusted
+
+    @property
     def costs(self) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block without padding."""
         return self.solver.costs(0)
@@ -136,7 +154,7 @@ def solve_step(
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
-    fixed = fixed_costs(engine, deployment.host.launch)
+    fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
     solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed))
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
@@ -217,6 +235,7 @@ class Solver:
                 self.engine,
                 self.fixed,
                 self.estimator,
+                self.step.sequences,
                 spaces,
             )
         return self._problems[rule_set, padding]

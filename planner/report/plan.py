@@ -19,6 +19,9 @@ _FIXED = {
     "replay": "host time of a graph replay",
     "kernel": "GPU time to start a launched kernel",
     "graph_node": "GPU time to start a kernel of a graph",
+    "step": "host time of a step that nothing hides",
+    "sequence": "the same for each of its sequences",
+    "collective": "GPU time of a collective beyond its constants",
 }
 
 
@@ -59,7 +62,9 @@ def advice_view(advice: Sequence[Advice]) -> RenderableType:
 def explanation(plan: Plan) -> RenderableType:
     """Why rules did not run, where fixed costs come from, what the plan's id stands for."""
     step = plan.step
-    fixed = [(said, _fixed(step, name)) for name, said in _FIXED.items()]
+    fixed = [
+        (said, _fixed(step, name)) for name, said in _FIXED.items() if f"{name}_s" in step.fixed_s
+    ]
     identity = [(part, f"{plan.parts[part][:12]}  {plan.described[part]}") for part in plan.parts]
     parts: list[RenderableType] = [heading("Why other fused kernels do not run")]
     parts.append(

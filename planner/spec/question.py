@@ -43,8 +43,10 @@ class Question:
     gpu: GpuSpec
     backend: BackendSpec
     calibrations: tuple[Measured, ...] = ()
-    """Those that may lend constants: the one the deployment names, or the nearest ones."""
+    """Those that may lend constants: the one the deployment names, overlays, the nearest ones."""
     cost_model: CostModel = "calibrated"
+    named: str | None = None
+    """The name of the calibration that the deployment names."""
 
 
 def ask(
@@ -70,7 +72,8 @@ def ask(
     if cost_model == "calibrated":
         calibrations = _calibrations(named, gpu, backend, catalog)
     blocks = blocks_of(model, catalog)
-    return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model)
+    name = named.name if named else None
+    return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
 
 
 @contextmanager
@@ -91,15 +94,22 @@ NEAREST = 3
 def _calibrations(
     named: CalibrationSpec | None, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
 ) -> tuple[Measured, ...]:
-    """The named calibration first, then those of the nearest GPUs by their file names."""
+    """The named calibration first, then overlays, then those of the nearest GPUs.
+
+    A file called GPU-ENGINE stands for what its name says. Any other is an overlay: it is read for
+    its fields, and is used where GPU and engine are the deployment's own.
+    """
     found = [Measured(named, gpu.architecture, gpu.capability)] if named else []
-    engines = (*catalog.names("backend"), COLLECTIVES)
+    overlays = []
     ranked = []
     for name in catalog.names("calibration"):
-        engine = next((e for e in engines if name.endswith(f"-{e}")), None)
-        if engine is None:
+        place = named_after(name, catalog)
+        if place is None:
+            overlay = catalog.find("calibration", name)
+            if _is_own(overlay, gpu, backend) and not (named and named.name == name):
+                overlays.append(overlay)
             continue
-        other = catalog.find("gpu", name.removesuffix(f"-{engine}"))
+        other, engine = catalog.find("gpu", place[0]), place[1]
         nearness = (
             other.name != gpu.name,
             other.architecture != gpu.architecture,
@@ -109,10 +119,26 @@ def _calibrations(
             name,
         )
         ranked.append((nearness, name, other))
+    # whole runs first: they were fitted on top of everything else
+    overlays.sort(key=lambda each: (each.runs is None, each.name))
+    found += [Measured(overlay, gpu.architecture, gpu.capability) for overlay in overlays]
     for _, name, other in sorted(ranked, key=lambda each: each[0])[:NEAREST]:
         calibration = catalog.find("calibration", name)
         found.append(Measured(calibration, other.architecture, other.capability))
     return tuple(found)
+
+
+def named_after(name: str, catalog: Catalog) -> tuple[str, str] | None:
+    """The GPU and engine of a calibration called GPU-ENGINE; None for any other name."""
+    for engine in (*catalog.names("backend"), COLLECTIVES):
+        gpu = name.removesuffix(f"-{engine}")
+        if gpu != name and gpu in catalog.names("gpu"):
+            return gpu, engine
+    return None
+
+
+def _is_own(calibration: CalibrationSpec, gpu: GpuSpec, backend: BackendSpec) -> bool:
+    return calibration.gpu == gpu.name and calibration.backend in {backend.name, COLLECTIVES}
 
 
 def _generations(one: GpuSpec, other: GpuSpec) -> float:

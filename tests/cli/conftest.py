@@ -31,6 +31,7 @@ class Outcome:
 def surroundings(monkeypatch):
     """Commands run as processes of their own find the package, and reports are of one width."""
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("PLANNER_CATALOG", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(Path(planner.__file__).parent.parent))
 
 

@@ -16,12 +16,13 @@ from planner.ops.types import Formats
 from planner.spec.catalog import FOLDERS, Catalog
 from planner.spec.conditions import VERSION
 from planner.spec.quantity import Figure
-from planner.spec.question import blocks_of
+from planner.spec.question import COLLECTIVES, blocks_of, named_after
 from planner.spec.types import (
     BackendSpec,
     BlockSpec,
     BlockUse,
     BytesChoice,
+    CalibrationSpec,
     CatalogSpec,
     Choice,
     FusionRule,
@@ -64,6 +65,7 @@ def audit(catalog: Catalog) -> Audit:
         if error > LARGEST_ERROR
     ]
     faults += _unsourced(catalog)
+    faults += _displaced(catalog)
     if not faults:  # a model that does not build uses blocks that nobody can tell
         faults += _idle_blocks(catalog)
     return Audit(counts, worst, tuple(faults))
@@ -131,6 +133,20 @@ def _parts(
         return
     for name, inner in fields:
         yield from _parts(inner, (*place, name))
+
+
+def _displaced(catalog: Catalog) -> Iterator[str]:
+    """Calibrations whose name is another's, and measured ones that no deployment can use."""
+    gpus, engines = catalog.names("gpu"), (*catalog.names("backend"), COLLECTIVES)
+    for spec in catalog.entries("calibration"):
+        assert isinstance(spec, CalibrationSpec)
+        place = named_after(spec.name, catalog)
+        if place not in {None, (spec.gpu, spec.backend)}:
+            yield f"{spec.name}: measures {spec.gpu} under {spec.backend}, which its name belies"
+        if spec.evidence == "measured-here" and spec.gpu not in gpus:
+            yield f"{spec.name}: gpu {spec.gpu} is not in the catalogue"
+        if spec.evidence == "measured-here" and spec.backend not in engines:
+            yield f"{spec.name}: backend {spec.backend} is not in the catalogue"
 
 
 def _idle_blocks(catalog: Catalog) -> Iterator[str]:

@@ -104,6 +104,7 @@ def _calibration_row(found: CalibrationSpec) -> Row:
         "backend": found.backend,
         "package": found.package,
         "date": found.date,
+        "evidence": found.evidence,
     }
 
 

@@ -24,8 +24,10 @@ catalog_option = click.option(
     "catalogs",
     metavar="DIR",
     multiple=True,
+    envvar="PLANNER_CATALOG",
     type=click.Path(path_type=Path),
-    help="A folder of your own gpus/, models/, backends/ …, searched first. May be repeated.",
+    help="A folder of your own gpus/, models/, backends/ …, searched first. May be repeated; else "
+    "PLANNER_CATALOG.",
 )
 families_option = click.option(
     "--family", "families", multiple=True, help="Kernel family; by default all."

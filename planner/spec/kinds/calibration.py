@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -77,8 +77,51 @@ class RejectedTable(Spec):
     reason: str
 
 
+class HostTimes(Spec):
+    """Fixed costs of this machine; what is left out stays as the engine's catalogue file says."""
+
+    launch: Seconds | None = Field(None, description="Host time per kernel launch")
+    replay: Seconds | None = Field(None, description="Host time per graph replay")
+    kernel: Seconds | None = Field(
+        None, description="Device time a launched kernel takes beyond its work"
+    )
+    graph_node: Seconds | None = Field(
+        None, description="Device time a graph node takes beyond its work"
+    )
+    step: Seconds | None = Field(None, description="Host time per step that nothing hides")
+    sequence: Seconds | None = Field(
+        None, description="Host time per sequence and step that nothing hides"
+    )
+    collective: Seconds | None = Field(
+        None, description="Device time per launch of a collective kernel beyond its constants"
+    )
+
+
+EfficiencyFamily = Literal["gemm", "attention", "elementwise", "collective", "all"]
+"""Families of kernels that share a ratio; ``all`` is every family without one of its own."""
+Ratio = Annotated[float, Field(gt=0)]
+
+
+class MeasuredRuns(Spec):
+    """The whole runs behind a calibration, and how far predictions are from them."""
+
+    count: int = Field(ge=1, description="Runs that count; repeats of one plan count once")
+    ids: tuple[str, ...] = Field((), description="Ids of the recorded runs")
+    versions: tuple[str, ...] = Field((), description="Versions of the engine that ran")
+    kinds: tuple[Literal["decode", "prefill", "mixed", "shapes"], ...] = Field(
+        (), description="What the measured steps were"
+    )
+    shortest: Seconds = Field(description="Shortest of the measured steps, as predicted")
+    longest: Seconds = Field(description="Longest of them")
+    q10: float = Field(
+        description="10 % quantile of log(measured / predicted), each run left out of its own fit"
+    )
+    q50: float
+    q90: float
+
+
 class CalibrationSpec(CatalogSpec):
-    """Fitted constants for one GPU and engine, with where they came from."""
+    """What was measured of one GPU and engine: kernel constants, fixed costs, whole runs."""
 
     kind: Literal["calibration"] = "calibration"
     gpu: str
@@ -91,6 +134,15 @@ class CalibrationSpec(CatalogSpec):
         default_factory=dict, description="By family and variant, as in `gemm.bf16`"
     )
     rejected: tuple[RejectedTable, ...] = Field((), description="Tables read and not used")
+    evidence: Literal["calibrated", "measured-here"] = Field(
+        "calibrated", description="`measured-here`: on the user's own machine"
+    )
+    host: HostTimes | None = Field(None, description="Fixed costs of the machine and its engine")
+    efficiency: dict[EfficiencyFamily, Ratio] = Field(
+        default_factory=dict,
+        description="By kernel family or `all`: by how much its work takes longer than modelled",
+    )
+    runs: MeasuredRuns | None = Field(None, description="Whole runs that it was fitted to")
 
 
 class PricesSpec(CatalogSpec):
