@@ -6,11 +6,13 @@ dozen rows to a dozen constants. Residuals are therefore those of rows left out 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from planner.calibrate import files
 from planner.calibrate.families import family
 from planner.calibrate.fit import LEAST, Fit, fit
 from planner.calibrate.types import Rows
@@ -19,6 +21,7 @@ from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import STREAM, ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.types import Device
+from planner.spec.types import CalibrationSpec, HostTimes
 
 SHARE = 0.5
 """Share of rows that are fitted: of so few a fifth would not tell constants apart."""
@@ -168,3 +171,28 @@ def host_s(points: Iterable[Point]) -> dict[str, float]:
                 "graph_node": point.values["graph_node_s"],
             }
     return {}
+
+
+def calibration(
+    found: Sequence[Fit],
+    few: Sequence[Rows],
+    points: Iterable[Point],
+    device: Device,
+    engine: str,
+    provenance: files.Provenance,
+) -> CalibrationSpec:
+    """The overlay that a lab run leaves: its kernels and host times, measured on this machine."""
+    return CalibrationSpec(
+        name=f"{device.name}-{engine}-lab",
+        title=f"{device.title} under {engine}, measured by the lab",
+        gpu=device.name,
+        backend=engine,
+        **dataclasses.asdict(provenance),
+        evidence="measured-here",
+        host=HostTimes(**host_s(points)),
+        kernels={files.kernel(each.rows): files.entry(each) for each in found},
+        rejected=tuple(
+            files.rejected(dataclasses.replace(rows, rejected=f"{len(rows.time_s)} points are few"))
+            for rows in few
+        ),
+    )

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +92,15 @@ def _text(path: Path) -> str:
         return ""
 
 
+def slug(found: Machine) -> str:
+    """A machine's name as a catalogue writes names; a CPU's with its cores: ``cpu-…-2-cores``."""
+    if found.device == "cuda":
+        return found.name
+    name = re.sub(r"\((?:r|tm)\)|\bcpu\b|\bprocessor\b|@.*", " ", found.name.lower())
+    words = re.findall(r"[a-z0-9]+", name)
+    return "-".join(("cpu", *words, str(found.units), "core" if found.units == 1 else "cores"))
+
+
 def disturbance(device: str) -> str | None:
     """What else uses the device, in words; None where it is free, or nobody can tell."""
     return _gpu_disturbance() if device == "cuda" else _cpu_disturbance()
@@ -148,14 +156,3 @@ def drift(first_s: float, last_s: float, most: float = 0.1) -> str | None:
     if slower <= most:
         return None
     return f"the same product took {slower:.0%} longer at the end: throttling, or other work"
-
-
-def described(found: Machine) -> Mapping[str, str]:
-    """A machine in words, for people."""
-    words = {
-        "device": found.name,
-        "units": f"{found.units} {'multiprocessors' if found.device == 'cuda' else 'cores'}",
-        "memory": f"{found.memory_bytes / 2**30:.1f} GiB",
-        "torch": found.torch,
-    }
-    return words | ({"devices": str(found.count)} if found.count > 1 else {})

@@ -14,7 +14,7 @@ from planner.lab import attention, collective, gemm, launch, step, stream
 from planner.lab.bench import Bench, Progress, Section
 from planner.lab.job import Job
 from planner.lab.journal import Journal, Point
-from planner.lab.machine import disturbance, drift, machine, require_torch
+from planner.lab.machine import disturbance, drift, machine, require_torch, slug
 from planner.lab.refusal import LabRefused
 from planner.lab.timing import stopwatch
 
@@ -100,14 +100,18 @@ def _pace(bench: Bench, *, force: bool) -> tuple[str, ...]:
 
 def write_run(bench: Bench, folder: Path, notes: tuple[str, ...]) -> None:
     """The step as a file of measurements; none where the job has no step."""
-    steps = bench.journal.of("step")
-    if not steps:
+    steps = {point.sizes["mode"]: point for point in bench.journal.of("step")}
+    if "eager" not in steps:
         return
+    told = list(notes)
+    if "graph" in steps:
+        graph_s = steps["graph"].values["median_s"]
+        told.append(f"replayed from one CUDA Graph the step takes {graph_s * 1e3:.4g} ms")
     written: dict[str, Any] = {
         "planner_lab_run": 1,
         "machine": asdict(bench.machine),
-        "context": bench.job.context,
-        "notes": list(notes),
-        "steps": [dict(point.sizes) | dict(point.values) for point in steps],
+        "context": {**bench.job.context, "gpu": slug(bench.machine)},
+        "notes": told,
+        "step_s": steps["eager"].values["samples_s"],
     }
     (folder / RUN).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

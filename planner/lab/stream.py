@@ -9,7 +9,7 @@ from typing import Any
 from planner.lab.bench import Bench, shares
 from planner.lab.journal import Point
 
-ROWS = (1, 4, 16, 64, 256, 1024)
+ROWS = (1, 2, 4, 16, 64, 256, 1024)
 _WIDTHS = (1, 4, 16)
 """Row lengths, in hidden sizes."""
 LARGE_BYTES = 2**28
