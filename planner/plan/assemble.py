@@ -13,7 +13,7 @@ from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
 from planner.plan.memory import memory_plan
-from planner.plan.rows import kernel_rows, node_rows, totals
+from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import (
     Prepared,
     SolvedStep,
@@ -77,6 +77,7 @@ def assemble(question: Question) -> Plan:
         workload,
         _cost(question, times),
         _notes(prepared, solved, memory),
+        kernel_order(solved, kernels),
     )
 
 

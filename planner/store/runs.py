@@ -1,6 +1,7 @@
 """Saving measured runs and finding them again: what a tool reported, and its file whole beside it.
 
-The ``context`` column holds a run's circumstances with its place in the file, notes and kernels.
+The ``context`` column holds a run's circumstances with its place in the file, notes, kernels and
+the kernels of one step.
 The ``sample`` table holds its figures, and below them the single measurements under ``sample``.
 """
 
@@ -15,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from planner.errors import UsageError
-from planner.plan.runs import UNITS, KernelTime, Metric, Run, Source
-from planner.plan.values import plain
+from planner.plan.runs import UNITS, KernelTime, Metric, Run, Source, TracedSteps
+from planner.plan.values import plain, restore
 from planner.store.session import Session, resolved
 from planner.store.tables import run as run_table
 from planner.store.tables import sample as sample_table
@@ -108,6 +109,7 @@ def _run_row(stored: StoredRun) -> dict[str, Any]:
             "said": plain(run.context),
             "notes": list(run.notes),
             "kernels": plain(run.kernels),
+            "traced": plain(run.traced),
         },
         "raw": stored.raw,
     }
@@ -131,6 +133,12 @@ def _sample_rows(stored: StoredRun) -> list[dict[str, Any]]:
         }
         for position, (name, statistic, value) in enumerate(figures)
     ]
+
+
+def traced(document: Mapping[str, Any]) -> TracedSteps | None:
+    """The steps of a trace in a stored or exported run; none in one kept before they were read."""
+    found = document.get("traced")
+    return restore(TracedSteps, found) if found else None
 
 
 _Figure = tuple[str, str, float]
@@ -174,6 +182,7 @@ def _stored(row: Mapping[str, Any], figures: Sequence[_Figure]) -> StoredRun:
             circumstances["said"],
             tuple(KernelTime(**kernel) for kernel in circumstances["kernels"]),
             tuple(circumstances["notes"]),
+            traced(circumstances),
         ),
         raw=bytes(row["raw"]),
     )

@@ -16,6 +16,7 @@ from planner.errors import Fault, SpecError, Where
 from planner.plan.runs import KernelTime, Metric, Run, Source
 from planner.plan.values import plain
 from planner.store.repository import Store
+from planner.store.runs import traced
 from planner.store.types import BaselineRow, StoredPlan, StoredRun
 
 FORMAT = 1
@@ -103,6 +104,7 @@ def _run(data: Mapping[str, Any]) -> Run:
         data["context"],
         tuple(KernelTime(**kernel) for kernel in data["kernels"]),
         tuple(data["notes"]),
+        traced(data),
     )
 
 
