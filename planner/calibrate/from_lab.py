@@ -1,20 +1,22 @@
 """Constants of one machine from what the lab measured on it.
 
-The lab reads weights and caches cold, as serving does, and measures few points of each kind: a few
-dozen rows to a dozen constants. Residuals are therefore those of rows left out of the fit.
+The lab reads weights and KV cold, as serving does, and activations as they lie. It measures few
+points of each kind: a few dozen rows to a dozen constants. All are fitted; errors and residuals are
+those of rows left out in turn.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from planner.calibrate import files
 from planner.calibrate.families import family
-from planner.calibrate.fit import LEAST, Fit, fit
+from planner.calibrate.fit import LEAST, Fit, fit_few
 from planner.calibrate.types import Rows
 from planner.cost.kernels.attention import AttentionShape
 from planner.cost.kernels.collective import CollectiveShape
@@ -23,8 +25,6 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.types import Device
 from planner.spec.types import CalibrationSpec, HostTimes
 
-SHARE = 0.5
-"""Share of rows that are fitted: of so few a fifth would not tell constants apart."""
 SOURCE = "planner lab"
 _BYTES = {"bf16": 2, "fp16": 2}
 _STREAMS = {"copy": 1, "triad": 2}
@@ -50,29 +50,35 @@ class Point(Protocol):
         ...
 
 
-def fits(
-    points: Sequence[Point], device: Device, engine: str, version: str, kernel: str, seed: int = 0
-) -> tuple[list[Fit], list[Rows]]:
+@dataclass(frozen=True)
+class Subject:
+    """What was measured: a device under an engine."""
+
+    device: Device
+    engine: str
+    version: str
+    attention: str
+    """The attention kernel that the engine runs, by its name in the kernel models: ``fa2``."""
+
+
+def fits(points: Sequence[Point], subject: Subject) -> tuple[list[Fit], list[Rows]]:
     """A fit of each family with enough points, and the rows of those with too few.
 
-    ``kernel`` is the attention kernel that the engine runs, as in ``fa2``. Raises UsageError where
-    SciPy is missing.
+    Raises UsageError where SciPy is missing.
     """
     found: list[Fit] = []
     few: list[Rows] = []
-    for rows in tables(points, device.name, engine, version, kernel):
-        if len(rows.time_s) < 2 * LEAST:
+    for rows in tables(points, subject):
+        if len(rows.time_s) < LEAST:
             few.append(rows)
             continue
         model = family(rows.family).model
-        starts = family(rows.family).starts(rows, device)
-        found.append(fit(model, rows, device, share=SHARE, seed=seed, starts=starts))
+        starts = family(rows.family).starts(rows, subject.device)
+        found.append(fit_few(model, rows, subject.device, starts=starts))
     return found, few
 
 
-def tables(
-    points: Iterable[Point], gpu: str, engine: str, version: str, kernel: str
-) -> Iterator[Rows]:
+def tables(points: Iterable[Point], subject: Subject) -> Iterator[Rows]:
     """The lab's points as rows of kernel families."""
     by_kind: dict[str, list[Point]] = {}
     for point in points:
@@ -80,7 +86,7 @@ def tables(
     makers = {
         "gemm": ("gemm", "bf16", _gemm),
         "stream": ("elementwise", STREAM.name, _stream),
-        "attention": ("attention_decode", f"{kernel}.bf16", _attention),
+        "attention": ("attention_decode", f"{subject.attention}.bf16", _attention),
         "collective": ("collective", "all_reduce", _collective),
     }
     for kind, (name, variant, make) in makers.items():
@@ -88,10 +94,9 @@ def tables(
             measured = by_kind[kind]
             time_s = np.array([point.values["median_s"] for point in measured])
             kept = np.ones(len(time_s), bool)
-            shape = make(measured)
-            yield Rows(
-                name, gpu, engine, version, variant, SOURCE, shape, time_s, {}, kept, cold=True
-            )
+            shape, cold = make(measured), kind != "stream"
+            cell = (name, subject.device.name, subject.engine, subject.version, variant)
+            yield Rows(*cell, SOURCE, shape, time_s, {}, kept, cold=cold)
 
 
 def _column(points: Sequence[Point], name: str) -> Any:
@@ -176,12 +181,12 @@ def host_s(points: Iterable[Point]) -> dict[str, float]:
 def calibration(
     found: Sequence[Fit],
     few: Sequence[Rows],
-    points: Iterable[Point],
-    device: Device,
-    engine: str,
+    host: Mapping[str, float],
+    subject: Subject,
     provenance: files.Provenance,
 ) -> CalibrationSpec:
     """The overlay that a lab run leaves: its kernels and host times, measured on this machine."""
+    device, engine = subject.device, subject.engine
     return CalibrationSpec(
         name=f"{device.name}-{engine}-lab",
         title=f"{device.title} under {engine}, measured by the lab",
@@ -189,10 +194,12 @@ def calibration(
         backend=engine,
         **dataclasses.asdict(provenance),
         evidence="measured-here",
-        host=HostTimes(**host_s(points)),
+        host=HostTimes.model_construct(None, **host),
         kernels={files.kernel(each.rows): files.entry(each) for each in found},
         rejected=tuple(
-            files.rejected(dataclasses.replace(rows, rejected=f"{len(rows.time_s)} points are few"))
-            for rows in few
+            files.rejected_table(dataclasses.replace(rows, rejected=_FEW)) for rows in few
         ),
     )
+
+
+_FEW = "too few points to fit"

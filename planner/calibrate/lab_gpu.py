@@ -22,6 +22,7 @@ def gpu_text(name: str, machine: Mapping[str, Any], ceilings: Mapping[str, float
     matrix = _flops(ceilings["flops_per_s"])
     vector = _flops(ceilings.get("vector_flops_per_s", ceilings["flops_per_s"]))
     title = f"{machine['name']}, {machine['units']} cores"
+    source = f"planner lab, torch {machine['torch']}, {day}: the best of its points"
     lines = [
         "kind: gpu",
         f"name: {name}",
@@ -39,7 +40,7 @@ def gpu_text(name: str, machine: Mapping[str, Any], ceilings: Mapping[str, float
         f"  fp16: {{value: {matrix}, source: lab, note: as bf16}}",
         f"vector: {{value: {vector}, source: lab, note: an FP32 matrix product}}",
         "sources:",
-        f"  lab: {quoted(f'planner lab, torch {machine["torch"]}, {day}: the best of its points')}",
+        f"  lab: {quoted(source)}",
         "  system: the operating system",
     ]
     return "\n".join(lines) + "\n"

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from planner.plan.runs import Run
     from planner.plan.types import Plan
     from planner.store.repository import Store
-    from planner.store.types import StoredRun
 
 
 @click.command(
@@ -59,7 +58,7 @@ def command(
     The file's format is known by its content, and the file is kept whole. What it does not say of
     the circumstances is taken from the plan; where it contradicts the plan, it is refused.
     """
-    from planner.cli.common.measured import run_document, settings
+    from planner.cli.common.measured import keep_runs, run_document, settings
     from planner.cli.common.output import show, write
     from planner.report.document import to_json
     from planner.report.verdicts import recorded_view
@@ -69,7 +68,7 @@ def command(
     said = settings(sets)
     with open_store(db) as store:
         plan = _plan(store, plan_id)
-        kept = _keep(store, plan, raw, [_with(run, said) for run in runs])
+        kept = keep_runs(store, plan, raw, [_with(run, said) for run in runs])
     documents = [run_document(stored) | {"new": new} for stored, new in kept]
     if not as_json:
         show(recorded_view(documents, plan.name))
@@ -119,22 +118,3 @@ def _with(run: Run, said: dict[str, Any]) -> Run:
         return run
     note = f"said by hand: {', '.join(f'{path} = {value}' for path, value in said.items())}"
     return replace(run, context={**run.context, **said}, notes=(*run.notes, note))
-
-
-def _keep(store: Store, plan: Plan, raw: bytes, runs: list[Run]) -> list[tuple[StoredRun, bool]]:
-    from datetime import UTC, datetime
-
-    from planner.plan.circumstances import completed
-    from planner.store.runs import recorded
-
-    now = datetime.now(UTC)
-    whole = [completed(run, plan) for run in runs]
-    found = [
-        recorded(run, raw, plan_id=plan.plan_id, position=position, at=now)
-        for position, run in enumerate(whole)
-    ]
-    # One that is there already keeps the moment of its first recording.
-    return [
-        (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
-        for stored in found
-    ]

@@ -69,7 +69,8 @@ def _rarest(spans: Sequence[Span], wanted: Callable[[str], bool], least: int) ->
 
 def _regular(spans: Sequence[Span], name: str) -> bool:
     stretches = Counter(
-        tuple(sorted(one.name for one in spans[begin:end])) for begin, end in _stretches(spans, name)
+        tuple(sorted(one.name for one in spans[begin:end]))
+        for begin, end in _stretches(spans, name)
     )
     return max(stretches.values()) >= _ALIKE * stretches.total()
 

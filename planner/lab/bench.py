@@ -34,7 +34,7 @@ class Bench:
 
     @property
     def dtype(self) -> Any:
-        """torch's number format of the job."""
+        """The job's number format, as torch calls it."""
         return getattr(self.torch, DTYPES[self.job.dtype])
 
     @property
@@ -44,9 +44,7 @@ class Bench:
 
     def random(self, *shape: int, dtype: Any = None) -> Any:
         """A tensor of small random numbers on the device."""
-        made = self.torch.empty(
-            *shape, dtype=dtype or self.dtype, device=self.job.device
-        )
+        made = self.torch.empty(*shape, dtype=dtype or self.dtype, device=self.job.device)
         return made.uniform_(-0.05, 0.05)
 
     def copies(self, size_bytes: float) -> int:

@@ -23,7 +23,7 @@ class Point:
     """One measurement: what, at which sizes, and what came out."""
 
     kind: str
-    """``gemm``, ``vector``, ``stream``, ``attention``, ``launch``, ``collective``, ``sentinel`` or ``step``."""
+    """gemm, vector, stream, attention, launch, collective, sentinel or step."""
     sizes: Mapping[str, Any]
     values: Mapping[str, Any] = field(default_factory=dict)
     """In SI, with the unit in the name."""

@@ -125,7 +125,8 @@ def _busy_ticks() -> tuple[int, int] | None:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
-_QUERY = "utilization.gpu,clocks_throttle_reasons.hw_slowdown,clocks_throttle_reasons.sw_thermal_slowdown"
+_SLOWED = "clocks_throttle_reasons.hw_slowdown,clocks_throttle_reasons.sw_thermal_slowdown"
+_QUERY = f"utilization.gpu,{_SLOWED}"
 
 
 def _gpu_disturbance() -> str | None:
@@ -144,8 +145,9 @@ def _nvidia_smi(query: str) -> str:
     if program is None:
         return ""
     command = [program, query, "--format=csv,noheader"]
+    keywords: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 20}
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout  # noqa: S603 - a fixed command
+        return str(subprocess.run(command, check=True, **keywords).stdout)  # noqa: S603 - a fixed command
     except (OSError, subprocess.SubprocessError):
         return ""
 

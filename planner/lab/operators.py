@@ -151,6 +151,8 @@ MAKERS: dict[str, Callable[[dict[str, Any], Surroundings], Function]] = {
     "sampling": _sampling,
     "select_last": lambda _node, _around: lambda x: (x,),
     "scale": _scale,
-    **{name: _pointwise(name) for name in ("add", "mul", "silu", "gelu", "relu", "sigmoid", "tanh")},
+    **{
+        name: _pointwise(name) for name in ("add", "mul", "silu", "gelu", "relu", "sigmoid", "tanh")
+    },
 }
 """By operator. One token of each sequence: the last token is every token."""

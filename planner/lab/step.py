@@ -40,9 +40,7 @@ class Step:
     def __init__(self, bench: Bench, program: dict[str, Any]) -> None:
         check(program)
         torch, batch = bench.torch, int(program["batch"])
-        around = Surroundings(
-            torch, bench.dtype, bench.job.device, batch, int(program["context"])
-        )
+        around = Surroundings(torch, bench.dtype, bench.job.device, batch, int(program["context"]))
         self._blocks = [
             (block, [(node, MAKERS[node["op"]](node, around)) for node in block["nodes"]])
             for block in program["blocks"]

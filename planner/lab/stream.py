@@ -1,4 +1,7 @@
-"""Memory bandwidth: copy (read a, write b) and triad (read a and b, write c), small to large."""
+"""Memory bandwidth: copy (read a, write b) and triad (read a and b, write c), small to large.
+
+Repeated on the same tensors: small ones stay in the cache, as activations do between two kernels.
+"""
 
 from __future__ import annotations
 
@@ -25,28 +28,19 @@ def measure(bench: Bench, budget_s: float) -> Iterator[Point]:
     shapes.append((_LARGE_ROWS, large // width // _LARGE_ROWS))
     each_s = shares(budget_s, 2 * len(shapes))
     for rows, columns in shapes:
-        copies = bench.copies(3 * rows * columns * width)
         for operation in ("copy", "triad"):
             sizes = {
                 "operation": operation,
                 "rows": rows,
                 "columns": columns,
-                "copies": copies,
                 "dtype": bench.job.dtype,
             }
-            make = partial(_calls, bench, operation, (rows, columns), copies)
+            make = partial(_calls, bench, operation, (rows, columns))
             yield bench.measure("stream", sizes, make, each_s)
 
 
-def _calls(bench: Bench, operation: str, shape: tuple[int, int], copies: int) -> list[Any]:
-    torch = bench.torch
-    sets = [[bench.random(*shape) for _ in range(3)] for _ in range(copies)]
+def _calls(bench: Bench, operation: str, shape: tuple[int, int]) -> list[Any]:
+    a, b, c = (bench.random(*shape) for _ in range(3))
     if operation == "copy":
-        return [partial(c.copy_, a) for a, _, c in sets]
-    return [partial(torch.add, a, b, alpha=0.5, out=c) for a, b, c in sets]
-
-
-def moved_bytes(point: Point, element_bytes: int) -> tuple[int, int]:
-    """Bytes that a point reads and writes."""
-    size = point.sizes["rows"] * point.sizes["columns"] * element_bytes
-    return (size if point.sizes["operation"] == "copy" else 2 * size), size
+        return [partial(c.copy_, a)]
+    return [partial(bench.torch.add, a, b, alpha=0.5, out=c)]

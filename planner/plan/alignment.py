@@ -182,5 +182,9 @@ class _Search:
                 continue
             found[at] = int(self.states.kernel[state])
             choice = taken[0][state]
-            state = int(taken[1][self.states.lane[state]]) if choice == _OPEN else state - (choice == _NEXT)
+            state = (
+                int(taken[1][self.states.lane[state]])
+                if choice == _OPEN
+                else state - (choice == _NEXT)
+            )
         return found

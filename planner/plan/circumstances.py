@@ -91,7 +91,7 @@ def _alike(path: str, one: Any, other: Any) -> bool:
     if path == "model":
         return _model(one) == _model(other)
     if path == "gpu":
-        return _same_gpu(str(one), str(other))
+        return same_gpu(str(one), str(other))
     if path == "backend.version":
         return all(a == b for a, b in zip(_version(one), _version(other), strict=False))
     if path == "backend.name":
@@ -120,7 +120,7 @@ def _version(value: Any) -> list[str]:
     return str(value).lower().removeprefix("v").partition("+")[0].split(".")
 
 
-def _same_gpu(one: str, other: str) -> bool:
+def same_gpu(one: str, other: str) -> bool:
     """One chip name in common, and no two forms or memory sizes (``NVIDIA H100 80GB HBM3``)."""
     first, second = set(_tokens(one)), set(_tokens(other))
     for kind in (_chips, _forms, _sizes):

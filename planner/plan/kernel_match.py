@@ -185,7 +185,9 @@ def _assigned(
     expected = [
         Expected(fitting.column(kernel), plan.kernels[kernel].launches) for kernel in places
     ]
-    launches = Launches(fitting.numbers, np.array(fitting.table, bool), np.array(fitting.late, bool))
+    launches = Launches(
+        fitting.numbers, np.array(fitting.table, bool), np.array(fitting.late, bool)
+    )
     return align(launches, expected)
 
 

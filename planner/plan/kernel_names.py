@@ -24,9 +24,7 @@ class FittingNames:
         patterns = list(dict.fromkeys(kernel.profile_patterns for kernel in kernels))
         self._columns = [patterns.index(kernel.profile_patterns) for kernel in kernels]
         searches = [[re.compile(text).search for text in each] for each in patterns]
-        self.table = [
-            [any(search(name) for search in each) for each in searches] for name in known
-        ]
+        self.table = [[any(search(name) for search in each) for each in searches] for name in known]
         """By number and column, whether a name may be of a kernel."""
         self.late = [bool(_LATE.search(name)) for name in known]
 

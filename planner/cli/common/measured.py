@@ -10,7 +10,7 @@ from planner.cli.common import archive
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
-    from planner.plan.runs import Metric
+    from planner.plan.runs import Metric, Run
     from planner.plan.types import Plan
     from planner.plan.verdict import Reference, Verdict
     from planner.store.repository import Store
@@ -33,6 +33,31 @@ def _scalar(text: str) -> Any:
     if text in {"true", "false"} or text.lstrip("-").isdecimal():
         return json.loads(text) if not text.startswith("0") or text == "0" else text
     return text
+
+
+def keep_runs(
+    store: Store, plan: Plan, raw: bytes, runs: Sequence[Run]
+) -> list[tuple[StoredRun, bool]]:
+    """Record the runs of a file beside their plan: each as it is kept, and whether it is new.
+
+    Raises UsageError where a run contradicts the plan.
+    """
+    from datetime import UTC, datetime
+
+    from planner.plan.circumstances import completed
+    from planner.store.runs import recorded
+
+    now = datetime.now(UTC)
+    whole = [completed(run, plan) for run in runs]
+    found = [
+        recorded(run, raw, plan_id=plan.plan_id, position=position, at=now)
+        for position, run in enumerate(whole)
+    ]
+    # One that is there already keeps the moment of its first recording.
+    return [
+        (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
+        for stored in found
+    ]
 
 
 def plan_of_run(store: Store, plan_id: str | None) -> Plan | None:

@@ -1,0 +1,125 @@
+"""What follows the lab's measuring: the plan of its step, the run beside it, verdict and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner import importers
+from planner.cli.common.lab import CATALOG, Measured, taken
+from planner.cli.common.measured import keep_runs, verdict_document
+from planner.cli.common.planning import catalog_of, keep, plan_of
+from planner.errors import UsageError
+from planner.lab.run import RUN
+from planner.lab.step import TRACE
+from planner.plan.acceptance import accept
+from planner.plan.types import Plan
+from planner.plan.verdict import Verdict
+from planner.report.lab import LabReport, fit_rows, gemm_rows, lab_view
+from planner.store.database import open_store
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.store.types import StoredRun
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The lab's answer."""
+
+    verdict: Verdict
+    document: dict[str, Any]
+    view: RenderableType
+
+
+def follow(
+    spec: Path,
+    sets: Sequence[str],
+    out: Path,
+    catalogs: Sequence[Path],
+    db: str | None,
+    *,
+    day: str,
+    progress: Callable[[str], None],
+    notes: Sequence[str] = (),
+) -> Followed:
+    """Calibrate, plan, record and judge what a lab folder holds.
+
+    Raises UsageError where the folder holds no step, or one of another deployment.
+    """
+    measured = taken(out, catalog_of(catalogs), day, progress)
+    plan = plan_of(
+        spec,
+        [*sets, f"gpu={measured.gpu.name}", "price=null"],
+        catalog_of([out / CATALOG, *catalogs]),
+    )
+    keep(plan, None, db)
+    runs = _recorded(plan, out, db)
+    verdict = accept(runs[0].run, plan)
+    report = _report(measured, plan, runs, verdict, notes)
+    return Followed(verdict, _document(report), lab_view(report))
+
+
+def _recorded(plan: Plan, out: Path, db: str | None) -> list[StoredRun]:
+    """The step's run, then its trace, as the store keeps them."""
+    found = []
+    with open_store(db) as store:
+        for name in (RUN, TRACE):
+            path = out / name
+            if not path.exists():
+                hint = "`planner lab run` measures one"
+                raise UsageError(f"{path} is missing: the folder holds no step", hint)
+            raw = path.read_bytes()
+            kept = keep_runs(store, plan, raw, importers.read(raw, str(path)))
+            found += [stored for stored, _ in kept]
+    return found
+
+
+def _report(
+    measured: Measured,
+    plan: Plan,
+    runs: Sequence[StoredRun],
+    verdict: Verdict,
+    notes: Sequence[str],
+) -> LabReport:
+    from planner.calibrate.from_lab import ceilings
+
+    return LabReport(
+        machine=measured.machine,
+        gpu=measured.gpu,
+        described=measured.described,
+        ceilings=ceilings(measured.points),
+        host_s=measured.host_s,
+        gemms=gemm_rows(measured.points, measured.gpu),
+        fits=fit_rows(measured.fits),
+        plan=plan,
+        run_ids=tuple(stored.run_id for stored in runs),
+        verdict=verdict,
+        notes=tuple(notes),
+        calibration=str(measured.calibration),
+        folder=str(measured.folder),
+    )
+
+
+def _document(report: LabReport) -> dict[str, Any]:
+    return {
+        "machine": dict(report.machine),
+        "gpu": report.gpu.name,
+        "ceilings": dict(report.ceilings),
+        "host_s": dict(report.host_s),
+        "gemms": list(report.gemms),
+        "fits": list(report.fits),
+        "plan_id": report.plan.plan_id,
+        "run_ids": list(report.run_ids),
+        "step": {
+            "predicted_s": report.plan.step.time_s,
+            "low_s": report.plan.step.low_s,
+            "high_s": report.plan.step.high_s,
+        },
+        "verdict": verdict_document(report.verdict),
+        "notes": list(report.notes),
+        "calibration": report.calibration,
+    }
