@@ -58,6 +58,7 @@ def command(
     The file's format is known by its content, and the file is kept whole. What it does not say of
     the circumstances is taken from the plan; where it contradicts the plan, it is refused.
     """
+    from planner.cli.common.archive import restored
     from planner.cli.common.measured import keep_runs, run_document, settings
     from planner.cli.common.output import show, write
     from planner.report.document import to_json
@@ -67,8 +68,11 @@ def command(
     raw, runs = _read(file, value, metric)
     said = settings(sets)
     with open_store(db) as store:
-        plan = _plan(store, plan_id)
+        row = store.plan(plan_id)
+        plan, _ = restored(row)
         kept = keep_runs(store, plan, raw, [_with(run, said) for run in runs])
+        # From here on a run holds its plan; until here it might have been pruned.
+        store.save_plan(row)
     documents = [run_document(stored) | {"new": new} for stored, new in kept]
     if not as_json:
         show(recorded_view(documents, plan.name))
@@ -101,13 +105,6 @@ def _typed(run: Run, text: str) -> tuple[bytes, tuple[Run, ...]]:
     raw = text.encode()
     source = replace(run.source, sha256=hashlib.sha256(raw).hexdigest(), size_bytes=len(raw))
     return raw, (replace(run, source=source),)
-
-
-def _plan(store: Store, plan_id: str) -> Plan:
-    from planner.cli.common.archive import restored
-
-    plan, _ = restored(store.plan(plan_id))
-    return plan
 
 
 def _with(run: Run, said: dict[str, Any]) -> Run:

@@ -12,6 +12,7 @@ from planner import units
 from planner.plan.runs import UNITS
 from planner.plan.verdict import Judgement, Verdict
 from planner.report.cells import DASH, bullets, facts, heading, rate, small, table, words
+from planner.report.trend import trends_view
 
 _STYLES = {
     "pass": "green",
@@ -89,7 +90,7 @@ def history_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
             DASH if row["ratio"] is None else f"{row['ratio']:.2f}",
             words(row["baseline"] or DASH),
         )
-    return Group(found, small(_SLOWER))
+    return Group(found, small(_SLOWER), trends_view(rows))
 
 
 def figure(metric: str, value: float) -> str:

@@ -25,9 +25,8 @@ from planner.store.types import RunRow, StoredRun
 
 _SINGLE = "sample"
 """The statistic of a single measurement."""
-_ROW_COLUMNS = [
-    run_table.c[name] for name in ("run_id", "plan_id", "recorded_at", "format", "tool")
-]
+ROW_COLUMNS = [run_table.c[name] for name in ("run_id", "plan_id", "recorded_at", "format", "tool")]
+"""What a line of a listing is made of, beside its figures."""
 _AT_ONCE = 500  # ids in one question; SQLite takes 32,766 parameters
 
 
@@ -75,13 +74,11 @@ class RunMethods(Session):
         """The newest runs first, at most ``limit`` (one or more), of one plan where it is given."""
         if limit < 1:
             raise UsageError(f"cannot list {limit} runs", "ask for one or more")
-        query = select(*_ROW_COLUMNS)
+        query = select(*ROW_COLUMNS)
         if plan_id is not None:
             query = query.where(run_table.c.plan_id == plan_id)
         with self._reading() as connection:
-            rows = connection.execute(_newest_first(query).limit(limit)).mappings().all()
-            figures = _figures(connection, [row["run_id"] for row in rows], singles=False)
-        return [RunRow(**row, metrics=_metrics(figures[row["run_id"]])) for row in rows]
+            return run_rows(connection, _newest_first(query).limit(limit))
 
     def every_run(self) -> Iterator[StoredRun]:
         """Every run with its file, the oldest first, one at a time."""
@@ -91,6 +88,13 @@ class RunMethods(Session):
             ids = connection.scalars(query).all()
         for run_id in ids:
             yield self.run(run_id)
+
+
+def run_rows(connection: Connection, query: Select[Any]) -> list[RunRow]:
+    """Lines of a listing, with their figures, of a query for ``ROW_COLUMNS``."""
+    rows = connection.execute(query).mappings().all()
+    figures = _figures(connection, [row["run_id"] for row in rows], singles=False)
+    return [RunRow(**row, metrics=_metrics(figures[row["run_id"]])) for row in rows]
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:
