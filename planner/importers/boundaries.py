@@ -1,8 +1,9 @@
 """Where one step of a trace ends and the next begins, told by kernels that run once a step.
 
-Of the kernels whose names belong to the end of a step (sampling, LM head) or to its start (embedding)
-the rarest counts between whose calls mostly the same kernels run; where no name says so, the rarest
-of all. A first and a last step may be cut off, and steps of another kind may lie between.
+Of the kernels whose names belong to the end of a step (sampling, LM head) or to its start
+(embedding), the rarest counts between whose calls mostly the same kernels run; where no name says
+so, the rarest of all. A first and a last step may be cut off, and steps of another kind may lie
+between.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def _rarest(spans: Sequence[Span], wanted: Callable[[str], bool], least: int) ->
 
 def _regular(spans: Sequence[Span], name: str) -> bool:
     stretches = Counter(
-        tuple(sorted(one.name for one in spans[begin:end])) for begin, end in _stretches(spans, name)
+        tuple(sorted(one.name for one in spans[begin:end]))
+        for begin, end in _stretches(spans, name)
     )
     return max(stretches.values()) >= _ALIKE * stretches.total()
 

@@ -47,9 +47,7 @@ def _read(document: Document) -> tuple[Run, ...]:
     return (_of_cpu(document, called, ranges),)
 
 
-def _of_gpu(
-    document: Document, kernels: list[Span], ranges: list[Span]
-) -> Run:
+def _of_gpu(document: Document, kernels: list[Span], ranges: list[Span]) -> Run:
     found = of_kernels(kernels, ranges)
     stepped = found.steps(steps(ranges))
     return Run(

@@ -10,8 +10,8 @@ from planner.plan.types import KernelRow
 _LATE = re.compile(
     r"(?i)split_?k_?reduce|reduce_1block|combine|reduce_segments|merge_?states|_stage2"
 )
-"""Kernels that finish another's work: cuBLAS's split-K and GEMV reductions, FlashAttention's combine,
-vLLM's segments, FlashInfer's merge and the second stage of Triton's decode attention."""
+"""Kernels that finish another's work: cuBLAS's split-K and GEMV reductions, FlashAttention's
+combine, vLLM's segments, FlashInfer's merge, the second stage of Triton's decode attention."""
 
 
 class FittingNames:
@@ -24,9 +24,7 @@ class FittingNames:
         patterns = list(dict.fromkeys(kernel.profile_patterns for kernel in kernels))
         self._columns = [patterns.index(kernel.profile_patterns) for kernel in kernels]
         searches = [[re.compile(text).search for text in each] for each in patterns]
-        self.table = [
-            [any(search(name) for search in each) for each in searches] for name in known
-        ]
+        self.table = [[any(search(name) for search in each) for each in searches] for name in known]
         """By number and column, whether a name may be of a kernel."""
         self.late = [bool(_LATE.search(name)) for name in known]
 
