@@ -75,7 +75,7 @@ def command(
         store.save_plan(row)
     documents = [run_document(stored) | {"new": new} for stored, new in kept]
     if not as_json:
-        show(recorded_view(documents, plan.name))
+        show(recorded_view(documents, plan.name, [_kernels(stored, plan) for stored, _ in kept]))
     elif len(documents) == 1:
         write(to_json("run", documents[0]))
     else:
@@ -95,6 +95,19 @@ def _read(file: Path | None, value: str | None, metric: str) -> tuple[bytes, tup
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", "name a file") from error
     return raw, importers.read(raw, str(file))
+
+
+def _kernels(stored: StoredRun, plan: Plan) -> list[str]:
+    """What its kernels say against the plan's; nothing where there are none."""
+    from planner.plan.kernel_match import match
+    from planner.report.kernel_match import summary_lines
+
+    if not stored.run.kernels:
+        return []
+    try:
+        return list(summary_lines(match(stored.run, plan), stored.run_id))
+    except UsageError as error:
+        return [str(error)]  # a run is a fact whether or not its plan fits it
 
 
 def _typed(run: Run, text: str) -> tuple[bytes, tuple[Run, ...]]:

@@ -1,8 +1,9 @@
 """Where one step of a trace ends and the next begins, told by kernels that run once a step.
 
-Of the kernels whose names belong to the end of a step (sampling, LM head) or to its start (embedding)
-the rarest counts between whose calls mostly the same kernels run; where no name says so, the rarest
-of all. A first and a last step may be cut off, and steps of another kind may lie between.
+Of the kernels whose names belong to the end of a step (sampling, LM head) or to its start
+(embedding), the rarest counts between whose calls mostly the same kernels run; where no name says
+so, the rarest of all. A first and a last step may be cut off, and steps of another kind may lie
+between.
 """
 
 from __future__ import annotations

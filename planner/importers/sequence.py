@@ -12,7 +12,6 @@ from planner.importers.boundaries import by_name, by_rhythm
 from planner.importers.trace import Span, Steps, kind_of_range
 from planner.plan.runs import KernelStep, TracedSteps
 
-
 _MOSTLY = 0.5
 """The share of steps that must be alike for ranges to be believed."""
 

@@ -11,8 +11,9 @@ Among all such assignments the search finds one with the highest score:
     GAP     is lost where kernels of the plan are passed over, however many
     SWAP    is lost where two neighbours change places
 
-A kernel found counts for more than several launches of one: what stands before the embedding is not
-taken for a norm. Time plays no part: a launch is never given to the kernel whose prediction it is nearest to.
+A kernel found counts for more than several launches of one: what stands before the embedding is
+not taken for a norm. Time plays no part: a launch is never given to the kernel whose prediction it
+is nearest to.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class _Search:
         """For each lane the best score to enter it with, and the state that comes from (-1: none).
 
         A kernel is entered from the one before it, from further back at the cost of a gap, or at
-        the start; the second of a swapped pair from where the first could be, and the first from it.
+        the start; the second of a swapped pair from where the first could be, the first from it.
         """
         best, at = self._ends()
         count, pairs = self.count, self.states.pairs

@@ -1,16 +1,15 @@
 """Measured kernels of a run against the kernels of its plan, and which of them is off by most.
 
-With the order of a step every launch is laid along the plan's kernels (``alignment``), so that GEMMs
-of one name are told apart. Without it a name counts for every kernel that its calls a step leave
-possible, and kernels that names and counts cannot tell apart are one row (``kernel_groups``). Either
-way time decides nothing: a miss must not hide itself.
+With the order of a step every launch is laid along the plan's kernels (``alignment``), so that
+GEMMs of one name are told apart. Without it a name counts for every kernel that its calls a step
+leave possible, and kernels that names and counts cannot tell apart are one row (``kernel_groups``).
+Either way time decides nothing: a miss must not hide itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,102 +17,10 @@ from planner.errors import UsageError
 from planner.plan.alignment import Expected, Launches, align
 from planner.plan.kernel_groups import Group, groups, steps_by_plan
 from planner.plan.kernel_names import FittingNames
+from planner.plan.kernel_rows import matched_row
+from planner.plan.matched import KernelMatch, MatchedRow, Placed, Unmatched
 from planner.plan.runs import KernelStep, Run
-from planner.plan.types import KernelRow, Plan
-
-
-@dataclass(frozen=True)
-class MatchedRow:
-    """One kernel of the plan, or several that the file cannot tell apart, beside what was measured."""
-
-    kernels: tuple[int, ...]
-    """Positions in the plan's ``kernels``."""
-    nodes: tuple[str, ...]
-    blocks: tuple[str, ...]
-    engine_names: tuple[str, ...]
-    names: tuple[str, ...]
-    """What they are called in the trace, the longest time first."""
-    planned: int
-    """Times a step, by the plan."""
-    found: float | None
-    """Times a step, as measured; None for several kernels that cannot be told apart."""
-    launches: float
-    """Measured launches a step."""
-    each_s: float | None
-    """Measured time of one occurrence."""
-    predicted_each_s: float | None
-    low_each_s: float | None
-    high_each_s: float | None
-    """80 % interval of one occurrence."""
-    measured_s: float
-    """Time a step."""
-    predicted_s: float
-    low_s: float | None
-    high_s: float | None
-    """The kernels' intervals added up."""
-    difference_s: float
-    """Measured less predicted, a step."""
-    ratio: float
-    """Measured over predicted, of one occurrence where those are known."""
-    inside: bool | None
-    """Whether that lies in the interval; None without one."""
-
-
-@dataclass(frozen=True)
-class Unmatched:
-    """A measured kernel that is none of the plan's."""
-
-    name: str
-    launches: float
-    time_s: float
-    """Both a step."""
-    share: float
-    """Of the time of all kernels."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """One launch of the representative step."""
-
-    name: str
-    time_s: float
-    kernel: int | None
-    """Position in the plan's ``kernels``."""
-    occurrence: int | None
-    """Which of the kernel's occurrences, from 0."""
-
-
-@dataclass(frozen=True)
-class KernelMatch:
-    """The kernels of a run held against a plan. Times and counts are of one step on one GPU."""
-
-    ordered: bool
-    """Whether the order of launches was known."""
-    steps: int
-    """Steps that the figures are of."""
-    steps_by: str
-    launches: float
-    planned_launches: int
-    step_s: float | None
-    """Measured wall time."""
-    busy_s: float
-    """In which some kernel ran."""
-    gap_s: float | None
-    """In which none did."""
-    predicted_step_s: float
-    predicted_busy_s: float
-    kernels_s: float
-    """The time of all measured kernels added up, overlaps and all."""
-    matched_s: float
-    matched_share: float
-    rows: tuple[MatchedRow, ...]
-    """By how far the step is off because of them, the largest first."""
-    unmatched: tuple[Unmatched, ...]
-    """The longest first."""
-    missing: tuple[MatchedRow, ...]
-    """Kernels of the plan that were not found, the longest first."""
-    sequence: tuple[Placed, ...]
-    notes: tuple[str, ...]
+from planner.plan.types import Plan
 
 
 def match(run: Run, plan: Plan) -> KernelMatch:
@@ -143,7 +50,7 @@ def _ordered(run: Run, plan: Plan, sequence: Sequence[KernelStep]) -> KernelMatc
         if one.kernel is not None:
             of_kernel[one.kernel].append(one)
     rows = [
-        _row(
+        matched_row(
             plan,
             (kernel,),
             _longest_first((one.name, one.time_s) for one in some),
@@ -201,7 +108,7 @@ def _unordered(run: Run, plan: Plan) -> KernelMatch:
     found, left = groups(run.kernels, plan.kernels, fitting, steps)
     kernels_s = sum(kernel.total_s for kernel in run.kernels) / steps
     calls = sum(kernel.calls for kernel in run.kernels) / steps
-    notes = ()
+    notes: tuple[str, ...] = ()
     if run.traced and run.traced.sequence:
         notes = ("the plan was stored without its order; plan it again to tell kernels apart",)
     return _whole(
@@ -223,7 +130,7 @@ def _of_group(plan: Plan, group: Group, steps: int) -> MatchedRow:
         most = max(one.calls for one in group.names) / steps
         # what takes several launches may have one name for them all, or a name for each
         found = most if alone.launches == 1 else min(most, float(alone.repeat))
-    return _row(
+    return matched_row(
         plan,
         group.kernels,
         _longest_first((one.name, one.total_s) for one in group.names),
@@ -231,55 +138,6 @@ def _of_group(plan: Plan, group: Group, steps: int) -> MatchedRow:
         launches=calls,
         measured_s=sum(one.total_s for one in group.names) / steps,
     )
-
-
-def _row(
-    plan: Plan,
-    kernels: tuple[int, ...],
-    names: tuple[str, ...],
-    *,
-    found: float | None = 0.0,
-    launches: float = 0.0,
-    measured_s: float = 0.0,
-) -> MatchedRow:
-    rows = [plan.kernels[kernel] for kernel in kernels]
-    predicted_s, low_s, high_s = (_total(rows, part) for part in ("time_s", "low_s", "high_s"))
-    assert predicted_s is not None
-    planned = sum(row.repeat for row in rows)
-    each_s = measured_s / found if found else None
-    alone = rows[0] if len(rows) == 1 else None
-    held = (measured_s, predicted_s, low_s, high_s)
-    if alone and each_s is not None:
-        held = (each_s, alone.time_s, alone.low_s, alone.high_s)
-    measured, predicted, low, high = held
-    return MatchedRow(
-        kernels,
-        tuple(node for row in rows for node in row.nodes),
-        tuple(dict.fromkeys(row.block for row in rows)),
-        tuple(dict.fromkeys(row.engine_name for row in rows)),
-        names,
-        planned,
-        found,
-        launches,
-        each_s,
-        alone.time_s if alone else None,
-        alone.low_s if alone else None,
-        alone.high_s if alone else None,
-        measured_s,
-        predicted_s,
-        low_s,
-        high_s,
-        measured_s - predicted_s,
-        measured / predicted if predicted else float("inf"),
-        None if low is None or high is None else low <= measured <= high,
-    )
-
-
-def _total(rows: Iterable[KernelRow], part: str) -> float | None:
-    values = [(row.repeat, getattr(row, part)) for row in rows]
-    if any(value is None for _, value in values):
-        return None
-    return float(sum(repeat * value for repeat, value in values))
 
 
 def _longest_first(names: Iterable[tuple[str, float]]) -> tuple[str, ...]:
@@ -307,7 +165,7 @@ def _missing(plan: Plan, rows: Iterable[MatchedRow]) -> Iterator[MatchedRow]:
     found = {kernel for row in rows for kernel in row.kernels}
     for kernel, row in enumerate(plan.kernels):
         if row.launches and kernel not in found:
-            yield _row(plan, (kernel,), ())
+            yield matched_row(plan, (kernel,), ())
 
 
 def _whole(

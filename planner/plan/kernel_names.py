@@ -10,8 +10,8 @@ from planner.plan.types import KernelRow
 _LATE = re.compile(
     r"(?i)split_?k_?reduce|reduce_1block|combine|reduce_segments|merge_?states|_stage2"
 )
-"""Kernels that finish another's work: cuBLAS's split-K and GEMV reductions, FlashAttention's combine,
-vLLM's segments, FlashInfer's merge and the second stage of Triton's decode attention."""
+"""Kernels that finish another's work: cuBLAS's split-K and GEMV reductions, FlashAttention's
+combine, vLLM's segments, FlashInfer's merge, the second stage of Triton's decode attention."""
 
 
 class FittingNames:

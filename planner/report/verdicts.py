@@ -24,10 +24,12 @@ _STYLES = {
 _SLOWER = "ratio: how many times slower; above 1 is worse."
 
 
-def recorded_view(runs: Sequence[Mapping[str, Any]], plan: str) -> RenderableType:
-    """What `planner record` kept."""
+def recorded_view(
+    runs: Sequence[Mapping[str, Any]], plan: str, kernels: Sequence[Sequence[str]]
+) -> RenderableType:
+    """What `planner record` kept; ``kernels`` is what each run's kernels say, in sentences."""
     parts: list[RenderableType] = []
-    for run in runs:
+    for run, said in zip(runs, kernels, strict=True):
         kept = "recorded" if run["new"] else "already known"
         parts.append(heading(f"run {run['run_id']}: {kept}, plan {run['plan_id']} ({plan})"))
         parts.append(words(f"{run['source']['tool']}, {run['source']['format']}"))
@@ -37,7 +39,7 @@ def recorded_view(runs: Sequence[Mapping[str, Any]], plan: str) -> RenderableTyp
                 for each in run["metrics"]
             )
         )
-        parts.append(bullets(run["notes"]))
+        parts.append(bullets([*run["notes"], *said]))
     return Group(*parts)
 
 

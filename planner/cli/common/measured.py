@@ -10,6 +10,7 @@ from planner.cli.common import archive
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
+    from planner.plan.matched import KernelMatch
     from planner.plan.runs import Metric, Run
     from planner.plan.types import Plan
     from planner.plan.verdict import Reference, Verdict
@@ -66,6 +67,31 @@ def plan_of_run(store: Store, plan_id: str | None) -> Plan | None:
         return None
     plan, _ = archive.restored(store.plan(plan_id))
     return plan
+
+
+def matched(store: Store, run_id: str) -> tuple[StoredRun, Plan, KernelMatch]:
+    """A run, its plan, and the kernels of both held against each other.
+
+    Raises UsageError for a run without kernels or without a plan.
+    """
+    from planner.plan.kernel_match import match
+
+    stored = store.run(run_id)
+    plan = plan_of_run(store, stored.plan_id)
+    if plan is None:
+        hint = "`planner record PLAN FILE` keeps it for one"
+        raise UsageError(f"run {stored.run_id} belongs to no plan", hint)
+    return stored, plan, match(stored.run, plan)
+
+
+def match_document(stored: StoredRun, found: KernelMatch, *, steps: bool) -> dict[str, Any]:
+    """A match as plain data; the launches of a step only where ``steps`` asks for them."""
+    from planner.plan.values import plain
+
+    document: dict[str, Any] = plain(found)
+    if not steps:
+        del document["sequence"]
+    return {"run_id": stored.run_id, "plan_id": stored.plan_id, **document}
 
 
 def reference(store: Store, row: BaselineRow) -> Reference:
