@@ -15,6 +15,14 @@ _ABOUT = (
     "error: |predicted / measured - 1|. bias: its median with sign. in 80 %: share inside the "
     "predicted interval."
 )
+FIGURES = {
+    "step_ms": "step ms",
+    "ttft_ms": "ttft ms",
+    "tpot_ms": "tpot ms",
+    "latency_s": "latency s",
+    "throughput_tok_s": "tok/s",
+}
+"""What the figures of columns are called."""
 _TALLIES = ("rows", "figures", "median ratio", "median error", "mean error", "bias", "in 80 %")
 
 
@@ -28,12 +36,15 @@ def cases_view(
     refused = [f"{row['id']}: {row['error'] or row['reason']}" for row in rows if row["refused"]]
     if refused:
         parts += [heading("refused"), bullets(refused)]
+    tight = [row["id"] for row in rows if row["fits"] is False]
+    if tight:
+        parts += [heading("does not fit by its plan"), bullets(tight)]
     return Group(*parts, small(_ABOUT))
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     headers = ("id", "engine", "GPU", "figure", "predicted", "80 %", "measured", "ratio", "verdict")
-    found = table(headers, left=(0, 1, 2, 3, 8))
+    found = table(headers, left=(0, 1, 2, 3, 8), whole=(3, 8))
     for row in rows:
         names = [words(row[name] or DASH) for name in ("id", "engine", "gpu")]
         for each in row["figures"]:
@@ -48,9 +59,9 @@ def _figure(each: Mapping[str, Any]) -> Sequence[Any]:
     verdict = words(each["verdict"].replace("_", " "), VERDICT_STYLES[each["verdict"]])
     low, high = each["low"], each["high"]
     return (
-        words(each["figure"]),
+        words(FIGURES[each["figure"]]),
         _number(each["predicted"]),
-        DASH if low is None else f"{_number(low)} to {_number(high)}",
+        DASH if low is None else f"{_number(low)}–{_number(high)}",
         _number(each["measured"]),
         DASH if each["ratio"] is None else f"{each['ratio']:.2f}",
         verdict,
@@ -58,7 +69,8 @@ def _figure(each: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _groups(groups: Sequence[Mapping[str, Any]], by: Sequence[str]) -> RenderableType:
-    found = table((*by, *_TALLIES, "refused"), left=(*range(len(by)), len(by) + len(_TALLIES)))
+    last = len(by) + len(_TALLIES)
+    found = table((*by, *_TALLIES, "refused"), left=(*range(len(by)), last), whole=(last,))
     for group in groups:
         said = ", ".join(f"{count} {why}" for why, count in group["refused"].items())
         found.add_row(

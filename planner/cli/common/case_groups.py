@@ -12,7 +12,7 @@ from planner.errors import UsageError
 from planner.plan.cases import Held, tally
 from planner.plan.circumstances import planned
 from planner.spec.cases import CaseTable
-from planner.spec.columns import known_columns
+from planner.spec.columns import RESULTS, known_columns
 from planner.spec.faults import did_you_mean
 
 FIGURE = "figure"
@@ -98,7 +98,7 @@ def case_document(row: Answered) -> dict[str, Any]:
     return {
         "id": row.case.id,
         "line": row.case.line,
-        "cells": dict(cells),
+        "cells": {name: text for name, text in cells.items() if name not in RESULTS},
         "engine": circumstances.get("backend.name", ""),
         "gpu": circumstances.get("gpu", ""),
         "plan_id": found.plan.plan_id if found else None,
