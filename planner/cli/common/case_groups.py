@@ -104,9 +104,7 @@ def case_document(row: Answered) -> dict[str, Any]:
         "plan_id": found.plan.plan_id if found else None,
         "fits": found.fits if found else None,
         "bound": found.bound if found else None,
-        "predicted": {name: asdict(each) for name, each in found.predicted.items()}
-        if found
-        else {},
+        "predicted": {name: asdict(p) for name, p in found.predicted.items()} if found else {},
         "figures": [_figure(each) for each in found.held] if found else [],
         "verdict": found.verdict if found else None,
         "ratio": found.ratio if found else None,
