@@ -51,8 +51,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "commands": commands.reference,
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
-    "runs-a100": runs.a100,
-    "runs-others": runs.others,
+    **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {
@@ -61,8 +60,9 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "constants": kernels.constants,
     "kernels": kernels.kernels,
     "cells": accuracy.by_gpu,
+    "runs": runs.others,
 }
-"""Parts that need a word on what: a class, or a kernel family."""
+"""Parts that need a word on what: a class, a kernel family, or a basis."""
 
 
 def refreshed(text: str) -> str:

@@ -14,13 +14,14 @@ from planner.plan.verdict import Judgement, Verdict
 from planner.report.cells import DASH, bullets, facts, heading, rate, small, table, words
 from planner.report.trend import trends_view
 
-_STYLES = {
+VERDICT_STYLES = {
     "pass": "green",
     "improve": "green",
     "regress": "red",
     "incomparable": "yellow",
     "too_few_samples": "yellow",
 }
+"""Colour beside the word, never instead of it."""
 _SLOWER = "ratio: how many times slower; above 1 is worse."
 
 
@@ -48,7 +49,7 @@ def verdict_view(run_id: str, verdict: Verdict) -> RenderableType:
     return Group(
         Text.assemble(
             words(f"run {run_id} against {verdict.against}: "),
-            words(_said(verdict.verdict), f"bold {_STYLES[verdict.verdict]}"),
+            words(_said(verdict.verdict), f"bold {VERDICT_STYLES[verdict.verdict]}"),
         ),
         words(verdict.reason),
         *(_judgements(verdict.judgements) if verdict.judgements else ()),
@@ -124,6 +125,6 @@ def _judgements(rows: Sequence[Judgement]) -> tuple[RenderableType, ...]:
             f"{row.ratio:.2f}",
             DASH if row.interval is None else f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
             DASH if row.p_value is None else f"{row.p_value:.2g}",
-            words(_said(row.verdict), _STYLES[row.verdict]),
+            words(_said(row.verdict), VERDICT_STYLES[row.verdict]),
         )
     return found, small(_SLOWER)
