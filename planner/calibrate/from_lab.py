@@ -159,23 +159,30 @@ def _rates(point: Point) -> Iterator[tuple[str, float]]:
             yield "bandwidth_bytes_per_s", moved / values["median_s"]
 
 
-def host_s(points: Iterable[Point]) -> dict[str, float]:
+def host_s(points: Iterable[Point], floor_s: float | None = None) -> dict[str, float]:
     """Host times that the lab measured, by the names that calibrations give them.
 
     On a CPU there is no queue between host and device: calling an operator takes its time there,
-    as a kernel's start, and the host adds nothing on its own.
+    as a kernel's start. Fitted floors (``floor_s``, of streaming kernels) hold one call already, so
+    they stand for what a node of a graph takes, and further launches are priced as the loop's.
     """
     for point in points:
         if point.kind == "launch":
             launch = point.values["launch_s"]
             if "graph_node_s" not in point.values:
-                return {"launch": 0.0, "replay": 0.0, "kernel": launch, "graph_node": launch}
+                node = launch if floor_s is None else min(launch, floor_s)
+                return {"launch": 0.0, "replay": 0.0, "kernel": launch, "graph_node": node}
             return {
                 "launch": launch,
                 "replay": point.values["replay_s"],
                 "graph_node": point.values["graph_node_s"],
             }
     return {}
+
+
+def streaming_floor_s(found: Iterable[Fit]) -> float | None:
+    """The floor of streaming kernels among fits; None where there is none."""
+    return next((fit.constants["t0_s"] for fit in found if fit.rows.family == "elementwise"), None)
 
 
 def calibration(

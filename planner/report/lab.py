@@ -71,10 +71,7 @@ class LabReport:
 
 
 def gemm_rows(points: Iterable[Point], gpu: GpuSpec) -> list[dict[str, Any]]:
-    """The first projection's climb: M, time, achieved FLOP/s and its share of the peak.
-
-    Intensity is 2MKN / ((MK + KN + MN)·b), the seed's formula, with b = 2 bytes.
-    """
+    """The first projection's climb: M, time, achieved FLOP/s and its share of the peak."""
     found: list[dict[str, Any]] = []
     shape: tuple[int, int] | None = None
     for point in points:
@@ -91,11 +88,16 @@ def gemm_rows(points: Iterable[Point], gpu: GpuSpec) -> list[dict[str, Any]]:
                     "features": n,
                     "time_s": point.values["median_s"],
                     "flops_per_s": flops_per_s,
-                    "flops_per_byte": m * k * n / (m * k + k * n + m * n),
+                    "flops_per_byte": intensity(m, k, n),
                     "share": flops_per_s / gpu.matrix[point.sizes["dtype"]].value,
                 }
             )
     return found
+
+
+def intensity(m: int, k: int, n: int) -> float:
+    """FLOP a byte of a product in 16 bit: 2MKN / ((MK + KN + MN)·2), the seed's formula."""
+    return m * k * n / (m * k + k * n + m * n)
 
 
 def fit_rows(fits: Iterable[Scored]) -> list[dict[str, Any]]:

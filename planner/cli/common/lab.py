@@ -141,7 +141,7 @@ def taken(folder: Path, catalog: Catalog, day: str, progress: Callable[[str], No
     progress("fitting kernel models to the points")
     subject = from_lab.Subject(device(gpu), ENGINE, version, _KERNEL)
     found, few = from_lab.fits(points, subject)
-    host_s = from_lab.host_s(points)
+    host_s = from_lab.host_s(points, from_lab.streaming_floor_s(found))
     provenance = files.Provenance(f"torch=={machine['torch']}", day, "planner lab run", 0)
     spec = from_lab.calibration(found, few, host_s, subject, provenance)
     path = own / "calibrations" / f"{spec.name}.yaml"

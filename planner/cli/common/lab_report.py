@@ -59,7 +59,7 @@ def follow(
     keep(plan, None, db)
     runs = _recorded(plan, out, db)
     verdict = accept(runs[0].run, plan)
-    report = _report(measured, plan, runs, verdict, notes)
+    report = _report(measured, plan, runs, verdict, [*notes, *_drawn(measured)])
     return Followed(verdict, _document(report), lab_view(report))
 
 
@@ -76,6 +76,27 @@ def _recorded(plan: Plan, out: Path, db: str | None) -> list[StoredRun]:
             kept = keep_runs(store, plan, raw, importers.read(raw, str(path)))
             found += [stored for stored, _ in kept]
     return found
+
+
+def _drawn(measured: Measured) -> list[str]:
+    """The roofline as a page and a picture; a note where what draws them is missing."""
+    from planner.calibrate.from_lab import ceilings
+    from planner.report.charts import save_chart
+    from planner.report.roofline_chart import roofline_chart
+
+    try:
+        chart = roofline_chart(
+            measured.points,
+            measured.gpu,
+            ceilings(measured.points),
+            described=measured.described,
+        )
+        files = [measured.folder / f"roofline{ending}" for ending in (".html", ".png")]
+        for file in files:
+            save_chart(chart, file)
+    except UsageError as error:
+        return [f"no roofline was drawn: {error}"]
+    return [f"roofline: {files[0]}"]
 
 
 def _report(
