@@ -13,7 +13,7 @@ from planner.errors import UsageError
 if TYPE_CHECKING:
     from planner.plan.runs import Run
     from planner.plan.types import Plan
-    from planner.store.repository import Store
+    from planner.store.types import StoredRun
 
 
 @click.command(

@@ -47,8 +47,12 @@ def part_of(path: str) -> str:
 
 def planned(plan: Plan) -> dict[str, Any]:
     """What a plan says of the circumstances, by dotted path."""
-    given = {k: v for k, v in plan.deployment.items() if k not in _NO_CIRCUMSTANCE}
-    return dict(_flat(given, "")) | {"model": plan.model.name, "gpu": plan.gpu}
+    return deployed(plan.deployment) | {"model": plan.model.name, "gpu": plan.gpu}
+
+
+def deployed(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """What a deployment, as plain data, says of the circumstances, by dotted path."""
+    return dict(_flat({k: v for k, v in deployment.items() if k not in _NO_CIRCUMSTANCE}, ""))
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 from rich.console import Group, RenderableType
 
 from planner import units
+from planner.plan.matched import KernelMatch
 from planner.plan.types import Plan
 from planner.plan.verdict import Verdict
 from planner.report.accuracy import fit_table
 from planner.report.cells import bullets, facts, heading, share, small, table, words
+from planner.report.kernel_match import match_view
 from planner.report.verdicts import verdict_view
 from planner.spec.types import GpuSpec
 
@@ -65,6 +67,8 @@ class LabReport:
     plan: Plan
     run_ids: tuple[str, ...]
     verdict: Verdict
+    kernels: KernelMatch | None
+    """The step's kernels against the plan's, where there is a trace."""
     notes: tuple[str, ...]
     calibration: str
     folder: str
@@ -133,6 +137,9 @@ def _parts(report: LabReport) -> Iterator[RenderableType]:
     yield fit_table(report.fits)
     yield heading("The whole step, which was in no fit")
     yield verdict_view(report.run_ids[0], report.verdict)
+    if report.kernels:
+        yield match_view(report.run_ids[-1], report.plan, report.kernels, whole=False)
+    yield heading("What came of it")
     yield bullets(
         (
             *report.notes,

@@ -15,9 +15,12 @@ from planner.errors import UsageError
 from planner.lab.run import RUN
 from planner.lab.step import TRACE
 from planner.plan.acceptance import accept
+from planner.plan.circumstances import deployed, differences
+from planner.plan.kernel_match import match
 from planner.plan.types import Plan
 from planner.plan.verdict import Verdict
 from planner.report.lab import LabReport, fit_rows, gemm_rows, lab_view
+from planner.spec.load import load_deployment
 from planner.store.database import open_store
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def follow(
 
     Raises UsageError where the folder holds no step, or one of another deployment.
     """
+    _check(spec, sets, _files(out)[0])
     measured = taken(out, catalog_of(catalogs), day, progress)
     plan = plan_of(
         spec,
@@ -67,15 +71,32 @@ def _recorded(plan: Plan, out: Path, db: str | None) -> list[StoredRun]:
     """The step's run, then its trace, as the store keeps them."""
     found = []
     with open_store(db) as store:
-        for name in (RUN, TRACE):
-            path = out / name
-            if not path.exists():
-                hint = "`planner lab run` measures one"
-                raise UsageError(f"{path} is missing: the folder holds no step", hint)
+        for path in _files(out):
             raw = path.read_bytes()
             kept = keep_runs(store, plan, raw, importers.read(raw, str(path)))
             found += [stored for stored, _ in kept]
     return found
+
+
+def _check(spec: Path, sets: Sequence[str], step: Path) -> None:
+    """Before anything is fitted: the folder's step is the deployment's."""
+    deployment = load_deployment(spec, sets).model_dump(mode="json", exclude_none=True)
+    asked = deployed(deployment)
+    asked.pop("gpu", None)  # the machine's own takes its place
+    for run in importers.read(step.read_bytes(), str(step)):
+        against = differences(run.context, asked)
+        if against:
+            said = "; ".join(map(str, against))
+            raise UsageError(f"{step} is of another deployment: {said}", "name the job's own")
+
+
+def _files(out: Path) -> list[Path]:
+    """The step's times, and its trace where there is one."""
+    step, trace = out / RUN, out / TRACE
+    if not step.exists():
+        hint = "`planner lab run` measures one"
+        raise UsageError(f"{step} is missing: the folder holds no step", hint)
+    return [step, *([trace] if trace.exists() else [])]
 
 
 def _drawn(measured: Measured) -> list[str]:
@@ -119,6 +140,7 @@ def _report(
         plan=plan,
         run_ids=tuple(stored.run_id for stored in runs),
         verdict=verdict,
+        kernels=next((match(each.run, plan) for each in runs if each.run.kernels), None),
         notes=tuple(notes),
         calibration=str(measured.calibration),
         folder=str(measured.folder),
