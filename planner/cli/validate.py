@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -71,19 +71,14 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     *,
     file: Path | None,
-    families: tuple[str, ...],
-    gpus: tuple[str, ...],
-    engines: tuple[str, ...],
     by: str | None,
     out: Path | None,
-    transfer: bool,
-    shapes: bool,
-    roofline: bool,
-    plots: Path | None,
     catalogs: tuple[Path, ...],
     as_json: bool,
+    **kernels: Any,
 ) -> None:
     """Hold predictions against measurements.
 
@@ -97,23 +92,34 @@ def command(
     the operator tables of the installed aiconfigurator-core
     (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
     """
-    asked = {"transfer": transfer, "shapes": shapes, "roofline": roofline}
-    kernels: dict[str, object] = {
-        "--family": families,
-        "--gpu": gpus,
-        "--engine": engines,
-        "--plots": plots,
-    }
-    kernels |= {f"--{name}": given for name, given in asked.items()}
     if file is not None:
-        _refuse(kernels, "is for kernels, not for the runs in a FILE")
+        given = {_SPELT.get(name, f"--{name}"): value for name, value in kernels.items()}
+        _refuse(given, "is for kernels, not for the runs in a FILE")
         ctx.exit(_runs(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
     _refuse({"--out": out}, "writes the rows of a FILE")
+    _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **kernels)
+
+
+_SPELT = {"families": "--family", "gpus": "--gpu", "engines": "--engine"}
+_CELL = "family,variant,gpu,engine"
+
+
+def _kernels(
+    catalogs: Sequence[Path],
+    *,
+    keys: tuple[str, ...],
+    families: tuple[str, ...],
+    gpus: tuple[str, ...],
+    engines: tuple[str, ...],
+    plots: Path | None,
+    as_json: bool,
+    **asked: bool,
+) -> None:
+    """Constants of the catalogue; ``asked`` are the experiments beyond their grids."""
     from planner.calibrate.families import FAMILIES
     from planner.calibrate.types import Pick
     from planner.resources import folder
 
-    keys = _keys(by or "family,variant,gpu,engine")
     root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()

@@ -104,7 +104,9 @@ def _field(name: str) -> tuple[Path, tuple[Any, ...]]:
         places = [inner for place in places for inner in members_at(place, part)]
         path.append(part)
     types = tuple(flat for place in places for flat in flat_members(place))
-    whole = any(get_origin(kind) in (tuple, dict) or _is_model(kind) for kind in types)
+    whole = not all(name.split(".")) or any(
+        get_origin(kind) in (tuple, dict) or _is_model(kind) for kind in types
+    )
     return tuple(path), () if whole else types
 
 

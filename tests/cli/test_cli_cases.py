@@ -105,7 +105,7 @@ def test_a_run_that_cannot_be_is_refused_with_its_cause(run, table, step_ms):
 
 def test_rows_are_written_back_with_what_was_predicted(run, table, step_ms):
     run("validate", table(small("a", step_ms), "b,broken"), "-o", "out.csv")
-    with open("out.csv", encoding="utf-8", newline="") as stream:
+    with Path("out.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     good, bad = rows
     assert (good["id"], good["note"], good["verdict"], good["fits"]) == (

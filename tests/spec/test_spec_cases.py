@@ -1,8 +1,11 @@
 """Tables of cases: a row is a deployment, and every fault is told at its place in the file."""
 
+import csv
 import io
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from planner.errors import SpecError, UsageError
 from planner.spec.cases import open_cases, read_cases
@@ -246,6 +249,31 @@ def test_a_file_is_read_as_it_is_asked_for():
 
     table = read_cases(OneRow(f"{HEAD}\na,m,g,1,1,1\n".encode()), "runs.csv")
     assert next(table.cases).id == "a"
+
+
+@pytest.mark.parametrize("name", ["backend.flags.", "step", "step.decode", "step.mixed", "a.b"])
+def test_a_path_without_a_value_of_its_own_is_no_column(name):
+    assert f"unknown column '{name}'" in refused(f"{HEAD},{name}\n")
+
+
+def test_a_group_left_out_of_a_mixed_step_is_told():
+    """The second of two, where no first is."""
+    head = "model,gpu,step.mixed.1.count,step.mixed.1.new_tokens,step.mixed.1.kv_tokens"
+    (said,) = faults("m,g,1,512,512", head)
+    assert said.startswith("runs.csv:2:5: step.mixed: expected a list")
+
+
+ROWS = st.lists(st.one_of(st.sampled_from(HEAD.split(",")), st.text(max_size=6)), max_size=8)
+
+
+@drawn(st.lists(ROWS, max_size=5), st.binary(max_size=20))
+def test_any_rows_become_cases_or_faults(rows, end):
+    """Whatever stands under the headings, each case has a deployment or says why not."""
+    stream = io.StringIO()
+    csv.writer(stream).writerows([HEAD.split(","), *rows])
+    for case in cases(stream.getvalue().encode("utf-8", "surrogatepass") + end):
+        assert (case.deployment is None) == bool(case.faults)
+        assert all(fault.where.line >= 2 for fault in case.faults)
 
 
 def test_a_missing_file_offers_a_neighbour(tmp_path):
