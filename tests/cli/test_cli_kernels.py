@@ -217,7 +217,7 @@ gpu: rtx-4090
 backend: {name: pytorch-eager}
 step: {decode: {batch: 2, context: 36}}
 """
-TRACE = Path(__file__).parent.parent / "importers" / "files" / "torch_trace_cpu.json"
+TRACE = Path(__file__).parent.parent / "importers" / "files" / "torch_trace_cpu.json.gz"
 
 
 def test_operators_of_a_cpu_are_matched_by_order(run, deployment):

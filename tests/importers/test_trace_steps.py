@@ -235,7 +235,7 @@ def test_a_real_trace_of_a_cpu_gives_the_operators_of_a_decode_step():
 
     Python calls silu(gate(h)) * up(h): one GEMM, silu, another GEMM, mul. Angles come first.
     """
-    (run,) = read((FOLDER / "torch_trace_cpu.json").read_bytes(), "torch_trace_cpu.json")
+    (run,) = read((FOLDER / "torch_trace_cpu.json.gz").read_bytes(), "torch_trace_cpu.json.gz")
     assert run.context == {}
     assert len(run.samples["step"]) == 2
     assert (run.traced.count, run.traced.alike) == (3, 3)
