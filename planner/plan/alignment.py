@@ -40,6 +40,8 @@ _STAY, _MORE, _NEXT, _OPEN = range(4)
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Step = tuple[NDArray[np.int8], NDArray[np.int32]]
+"""For one launch: what each state did with it, and which state each lane was entered from."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,11 @@ class _Search:
         self.count = len(kernels)
         self.states = _States(kernels)
         self.scores = np.full(len(self.states.lane), _NONE, np.int64)
-        self.choices: list[tuple[NDArray[np.int8], Ints] | None] = []
+        self.choices: list[Step | None] = []
         for name in launches.names:
             self.choices.append(self._take(name))
 
-    def _take(self, name: int) -> tuple[NDArray[np.int8], Ints] | None:
+    def _take(self, name: int) -> Step | None:
         """Let every state take the launch, or pass it; None where it fits nothing."""
         states, scores = self.states, self.scores
         fitting = self.launches.fits[name, states.columns]
@@ -131,7 +133,7 @@ class _Search:
         taken[states.first] = np.maximum(taken[states.first], opening)
         better = fitting & (taken >= scores) & (taken > 0)
         self.scores = np.where(better, taken, scores)
-        return np.where(better, choice, _STAY).astype(np.int8), source
+        return np.where(better, choice, _STAY).astype(np.int8), source.astype(np.int32)
 
     def _entries(self) -> tuple[Ints, Ints]:
         """For each lane the best score to enter it with, and the state that comes from (-1: none).

@@ -84,27 +84,26 @@ def steps_by_plan(
     """How many steps a run holds, and how that is known; None where no kernel fits.
 
     Each kernel's calls over its repeats are a candidate: 3,200 calls of what runs 32 times a step
-    are 100 steps. The one under which most measured time adds up wins, and of equals the greatest.
+    are 100 steps. The one under which most measured time adds up wins; of equals the one that needs
+    the most kernels of the plan, then what the file itself says, then the greatest.
     """
     fits = [fitting.kernels(at) for at in range(len(run.kernels))]
     candidates = {
-        one.calls // kernels[kernel].repeat
+        max(1, one.calls // kernels[kernel].repeat)
         for one, own in zip(run.kernels, fits, strict=True)
         for kernel in own
-        if one.calls % kernels[kernel].repeat == 0
     }
-    if run.traced:
-        candidates.add(run.traced.count)
-    candidates.discard(0)
-    if not any(fits) or not candidates:
+    said = run.traced.count if run.traced else None
+    candidates |= {said} if said else set()
+    if not any(fits):
         return None
 
-    def explained(steps: int) -> tuple[float, int]:
-        fitting_s = (
-            one.total_s
-            for one, own in zip(run.kernels, fits, strict=True)
-            if own and possible(one.calls, steps, own, kernels)
-        )
-        return round(sum(fitting_s), 12), steps
+    def explained(steps: int) -> tuple[float, int, bool, int]:
+        own = [
+            possible(one.calls, steps, fit, kernels)
+            for one, fit in zip(run.kernels, fits, strict=True)
+        ]
+        fitting_s = sum(one.total_s for one, some in zip(run.kernels, own, strict=True) if some)
+        return round(fitting_s, 12), len(set().union(*own)), steps == said, steps
 
     return max(candidates, key=explained), "the calls of the plan's kernels"

@@ -161,6 +161,18 @@ def _unmatched(
     return tuple(sorted(rows, key=lambda row: (-row.time_s, row.name)))
 
 
+def _of_part(rows: Sequence[MatchedRow]) -> Iterator[str]:
+    """A note, where most of the time planned is of kernels that ran less than half as often."""
+    planned_s = sum(row.predicted_s for row in rows)
+    rare = [row for row in rows if row.found is not None and 2 * row.found < row.planned]
+    if rare and 2 * sum(row.predicted_s for row in rare) > planned_s:
+        worst = max(rare, key=lambda row: row.predicted_s)
+        yield (
+            f"{worst.nodes[0]} ran {worst.found:g} times a step where {worst.planned} are planned: "
+            "is it another model, or a part of it?"
+        )
+
+
 def _missing(plan: Plan, rows: Iterable[MatchedRow]) -> Iterator[MatchedRow]:
     found = {kernel for row in rows for kernel in row.kernels}
     for kernel, row in enumerate(plan.kernels):
@@ -199,7 +211,7 @@ def _whole(
         unmatched,
         tuple(sorted(_missing(plan, rows), key=lambda row: (-row.predicted_s, row.kernels))),
         sequence,
-        notes,
+        (*notes, *_of_part(rows)),
     )
 
 

@@ -118,6 +118,7 @@ class KernelRun:
     """Kernels that run one after the other, the whole of it ``times`` over."""
 
     times: int
+    """How often they run so."""
     kernels: tuple[int, ...]
     """Positions in the plan's ``kernels``."""
 

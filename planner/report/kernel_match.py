@@ -28,8 +28,8 @@ _WORST = 3
 _NAME = 56
 """Characters of a kernel's name: templates go on for hundreds."""
 _READING = (
-    "off: measured less planned, a step; the furthest off comes first. ratio: measured over planned, "
-    "of one occurrence. in: whether one occurrence lies in its 80 % interval."
+    "off: measured less planned, a step. ratio: measured over planned, of one occurrence. in: "
+    "whether one occurrence lies in its 80 % interval."
 )
 _JOINT = "Rows without 'each' are kernels that names and counts cannot tell apart: judged as a sum."
 

@@ -118,7 +118,8 @@ def test_too_few_points_are_left_out_with_their_reason():
 def test_the_order_of_points_changes_no_constant_much():
     """The fit shuffles rows by its seed: it must not hang on how the lab went through them."""
     there, back = (
-        fits(order, SUBJECT)[0][0].constants for order in (list(gemm_points()), list(gemm_points())[::-1])
+        fits(order, SUBJECT)[0][0].constants
+        for order in (list(gemm_points()), list(gemm_points())[::-1])
     )
     for name in ("floor_s", "dram_share", "matrix_share"):
         assert math.isclose(there[name], back[name], rel_tol=0.15), name

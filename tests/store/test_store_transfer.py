@@ -56,6 +56,17 @@ def test_a_file_from_sqlite_goes_into_either_database(store, tmp_path):
     assert store.run(example_run().run_id) == example_run()
 
 
+def test_a_run_exported_before_steps_were_read_has_none(filled, tmp_path):
+    lines = []
+    for line in export_lines(filled):
+        document = json.loads(line)
+        document.get("run", {}).pop("traced", None)
+        lines.append(json.dumps(document))
+    with open_store(str(tmp_path / "other.db")) as other:
+        assert import_lines(other, lines, "export.jsonl")["run"] == (2, 0)
+        assert other.run(example_run().run_id).run.traced is None
+
+
 def head(**changes) -> str:
     return json.dumps({"kind": "planner-export", "format": 1} | changes)
 
