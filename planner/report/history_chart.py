@@ -24,7 +24,8 @@ _TITLES: Mapping[str, str] = {
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _WIDTH, _HEIGHT = 640, 170
-_LEAST_MARGIN = timedelta(minutes=10)
+_ALONE = timedelta(minutes=1)
+"""On either side of runs of one moment."""
 
 Row = Mapping[str, Any]
 """As ``planner history --json`` prints it, its moment as a datetime."""
@@ -40,7 +41,7 @@ def history_chart(rows: Sequence[Row]) -> Any:
         return list(_TITLES).index(row["metric"]), row["statistic"]
 
     first, last = (end(row["recorded_at"] for row in rows) for end in (min, max))
-    margin: timedelta = max((last - first) * 0.04, _LEAST_MARGIN)
+    margin: timedelta = (last - first) * 0.04 or _ALONE
     panels = [
         _panel(alt, list(members), margin) for _, members in groupby(sorted(rows, key=key), key)
     ]
