@@ -43,7 +43,7 @@ _OUT = click.option(
 
 @click.group(
     short_help="Measure the machine at hand.",
-    epilog=example("planner lab run", "planner lab run --device cpu --out lab"),
+    epilog=example("planner lab run"),
 )
 def command() -> None:
     """Measure ceilings, launch costs and a decode step with torch, and learn from them."""

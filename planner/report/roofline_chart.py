@@ -27,50 +27,40 @@ def roofline_chart(
     reached = [dot["flops_per_byte"] for dot in dots]
     domain = [min(reached) / _MARGIN, max(reached) * _MARGIN]
     roofs = list(_roofs(gpu, ceilings, domain, described=described))
-    x = alt.X(
-        "flops_per_byte:Q",
-        title="arithmetic intensity, FLOP a byte",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
+    axes = _axes(alt, domain)
+    layers = _lines(alt, roofs, axes) + _marks(alt, dots, axes)
+    title = alt.Title(
+        f"{gpu.title}: GEMMs climb the roofline as M grows",
+        subtitle="every point a measured product, its weights read from memory",
+        anchor="start",
     )
-    y = alt.Y(
-        "tflops_per_s:Q",
-        title="TFLOP/s",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format="~g"),
-    )
-    lines = (
-        alt.Chart(alt.Data(values=roofs))
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, strokeDash=alt.StrokeDash("roof:N", title=None))
-    )
-    marks = (
-        alt.Chart(alt.Data(values=dots))
-        .mark_point(filled=True, size=50, opacity=0.9)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("projection:N", title="K × N of the GEMM", sort=None),
-            tooltip=[
-                alt.Tooltip("projection:N", title="K × N"),
-                alt.Tooltip("rows:Q", title="M"),
-                alt.Tooltip("time_us:Q", title="us", format=",.4~g"),
-                alt.Tooltip("tflops_per_s:Q", title="TFLOP/s", format=",.3~g"),
-            ],
-        )
-    )
-    return (
-        (lines + marks)
-        .properties(
-            width=_WIDTH,
-            height=_HEIGHT,
-            title=alt.Title(
-                f"{gpu.title}: GEMMs climb the roofline as M grows",
-                subtitle="every point a measured product, its weights read from memory",
-                anchor="start",
-            ),
-        )
-        .configure_axis(gridColor="#eee")
-    )
+    sized = layers.properties(width=_WIDTH, height=_HEIGHT, title=title)
+    return sized.configure_axis(gridColor="#eee")
+
+
+def _axes(alt: Any, domain: Sequence[float]) -> dict[str, Any]:
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    x = alt.X("flops_per_byte:Q", title="arithmetic intensity, FLOP a byte", scale=scale)
+    scale = alt.Scale(type="log", nice=False)
+    y = alt.Y("tflops_per_s:Q", title="TFLOP/s", scale=scale, axis=alt.Axis(format="~g"))
+    return {"x": x, "y": y}
+
+
+def _lines(alt: Any, roofs: Sequence[Mapping[str, Any]], axes: Mapping[str, Any]) -> Any:
+    lines = alt.Chart(alt.Data(values=roofs)).mark_line(strokeWidth=2)
+    return lines.encode(strokeDash=alt.StrokeDash("roof:N", title=None), **axes)
+
+
+def _marks(alt: Any, dots: Sequence[Mapping[str, Any]], axes: Mapping[str, Any]) -> Any:
+    points = alt.Chart(alt.Data(values=dots)).mark_point(filled=True, size=50, opacity=0.9)
+    tooltip = [
+        alt.Tooltip("projection:N", title="K × N"),
+        alt.Tooltip("rows:Q", title="M"),
+        alt.Tooltip("time_us:Q", title="us", format=",.4~g"),
+        alt.Tooltip("tflops_per_s:Q", title="TFLOP/s", format=",.3~g"),
+    ]
+    color = alt.Color("projection:N", title="K × N of the GEMM", sort=None)
+    return points.encode(color=color, tooltip=tooltip, **axes)
 
 
 def _dots(points: Iterable[Point]) -> Iterator[dict[str, Any]]:
