@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
@@ -15,14 +15,18 @@ from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
+from planner.cost.latent import index_shapes, latent_shapes
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce
 from planner.ops.conv import Conv2d
+from planner.ops.indexer import IndexCacheWrite, IndexScores
+from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear, MatMul
-from planner.ops.types import Site, static
+from planner.ops.mla import HeadLinear, MlaCacheWrite
+from planner.ops.types import ROWS, Site, static
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,14 @@ class CalibratedEstimator:
                 yield self._conv(node, site)
             elif isinstance(node.op, MatMul):
                 yield self._matmul(node, site)
+            elif isinstance(node.op, HeadLinear):
+                yield self._head_linear(node.op, site)
             elif isinstance(node.op, AttentionScores):
                 yield self._attention(node.op, site, kernel)
+            elif isinstance(node.op, LatentScores):
+                yield self._latent_attention(node.op, site, kernel)
+            elif isinstance(node.op, IndexScores):
+                yield self._index_scores(node.op, node, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
                 yield self._collective(node.op, site)
         for merged in linears.values():
@@ -157,7 +167,36 @@ class CalibratedEstimator:
         features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
-        return self._gemm(float(site.rows()), depth, features, node.matmul_dtype, width)
+        rows = float(site.load.elements(site.outputs[0].shape[:-1]))
+        return self._gemm(rows, depth, features, node.matmul_dtype, width)
+
+    def _head_linear(self, op: HeadLinear, site: Site) -> _Part:
+        """A batched GEMM as one with the columns of all heads: as much work, as many tiles."""
+        rows = float(site.load.elements(site.outputs[0].shape[:-1]))
+        dtype = site.parameters[0].dtype
+        return self._gemm(rows, op.depth, op.heads * op.features, dtype, bytes_per_element(dtype))
+
+    def _index_scores(self, op: IndexScores, node: Node, site: Site, kernel: Kernel) -> _Part:
+        """As GEMMs of all heads' queries by the keys; nobody measured the kernel itself."""
+        width = bytes_per_element(node.matmul_dtype)
+        parts = [
+            self._gemm(rows, op.dim, keys, node.matmul_dtype, width)
+            for rows, keys in index_shapes(op, site.load)
+        ]
+        core_s = sum(part.core_s for part in parts)
+        return replace(parts[0], core_s=core_s, moved_bytes=float(kernel.work.hbm_bytes))
+
+    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
+        """Latent attention as one kernel, in the form that the scores are in."""
+        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
+            return None
+        heads, dtype = op.shape, site.formats.kv_cache
+        model, shapes = latent_shapes(heads, site.load)
+        fitted = self.constants.latent_attention(model, kernel.name, dtype)
+        core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
+        tokens = float(site.load.size(ROWS[heads.phase]))
+        core_s -= self._write_s(tokens, heads.token_bytes(dtype))
+        return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
     def _conv(self, node: Node, site: Site) -> _Part:
         """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
@@ -215,13 +254,12 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(op, site)
+        core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
         return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
-    def _write_s(self, op: AttentionScores, site: Site) -> float:
+    def _write_s(self, tokens: float, each_bytes: float) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
-        tokens = float(site.load.tokens)
-        size = tokens * op.shape.kv_bytes_per_token(site.formats.kv_cache)
+        size = tokens * each_bytes
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
@@ -265,7 +303,7 @@ def _rows(kernel: Kernel) -> float:
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     """
     node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite):
+    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
         return float(site.load.tokens)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
     return max(float(site.load.elements(shape[:-1])) for shape in shapes)

@@ -55,6 +55,11 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
                 heads = node.op.shape
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
                 found.append(KvLayers(block.label, times, per_token, heads.window))
+            own = node.op.cached_bytes(
+                tuple(block.tensors[name].shape for name in node.inputs), graph.formats.kv_cache
+            )
+            if own:
+                found.append(KvLayers(block.label, times, own, None))
     return tuple(found)
 
 

@@ -8,11 +8,23 @@ from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
 from planner.num import Number
-from planner.ops.dims import Dim, Pairs, Shape, Symbol, as_dim, show_shape, static
+from planner.ops.dims import (
+    ROWS,
+    Dim,
+    Pairs,
+    Phase,
+    PhasePairs,
+    Shape,
+    Symbol,
+    as_dim,
+    show_shape,
+    static,
+)
 from planner.ops.load import LOAD_SYMBOLS, Load, SequenceGroup
 
 __all__ = [
     "LOAD_SYMBOLS",
+    "ROWS",
     "Dim",
     "Formats",
     "Load",
@@ -21,6 +33,8 @@ __all__ = [
     "Pairs",
     "Parameters",
     "Part",
+    "Phase",
+    "PhasePairs",
     "SequenceGroup",
     "Shape",
     "Site",
@@ -155,6 +169,8 @@ class Operator:
     about: ClassVar[str] = ""
     matrix: ClassVar[bool] = False
     """Whether its FLOPs run on matrix units."""
+    quantizes: ClassVar[bool] = False
+    """Whether its kernel narrows its own inputs, so that no node does it before."""
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """Shapes of the outputs. Raises ValueError where the inputs don't fit."""
@@ -186,6 +202,11 @@ class Operator:
         """
         del ranks
         return self, None
+
+    def cached_bytes(self, inputs: tuple[Shape, ...], kv_cache: str) -> float:
+        """Bytes that one token leaves in a cache of this operator's own, on this rank."""
+        del inputs, kv_cache
+        return 0.0
 
     def handles(self) -> bool:
         """Whether its outputs are handles."""

@@ -22,10 +22,11 @@ from planner.cost.types import Device, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
+from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
 from planner.graph.types import ModelGraph
-from planner.ops.types import Formats
+from planner.ops.types import Formats, Load
 from planner.plan.identity import model_digest, spec_digest
 from planner.plan.load import StepLoad
 from planner.spec.question import Question
@@ -109,6 +110,15 @@ def whole_graph(prepared: Prepared) -> ModelGraph:
     return graph
 
 
+def running(graph: ModelGraph, load: Load) -> ModelGraph:
+    """What of a graph a step of that load runs: the same object for all steps of like structure."""
+    idle = idle_symbols(graph, load)
+    if not idle:
+        return graph
+    whole, part = _remembered(("active", id(graph), idle), lambda: (graph, active(graph, idle)))
+    return part if whole is graph else active(graph, idle)
+
+
 @dataclass(frozen=True, eq=False)
 class SolvedStep:
     """A step in every mode the plan shows."""
@@ -124,6 +134,11 @@ class SolvedStep:
     def adjusted(self) -> Adjustments:
         """What whole runs on this machine say."""
         return self.solver.prepared.adjusted
+
+    @property
+    def graph(self) -> ModelGraph:
+        """What of the model's graph the step runs."""
+        return self.solver.graph
 
     @property
     def costs(self) -> tuple[BlockCosts, ...]:
@@ -155,7 +170,8 @@ def solve_step(
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed))
+    graph = running(prepared.graph, step.load)
+    solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed), graph)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
@@ -196,6 +212,8 @@ class Solver:
     fixed: FixedCosts
     decision: Decision
     estimator: Estimator
+    graph: ModelGraph
+    """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
@@ -204,7 +222,7 @@ class Solver:
         if padding not in self._costs:
             load = replace(self.step.load, padding_tokens=padding)
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
+                annotate(block, load, self.prepared.device) for block in self.graph.kinds
             )
         return self._costs[padding]
 
@@ -213,7 +231,7 @@ class Solver:
         return self._entry(rule_set)[0]
 
     def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
-        graph, engine = self.prepared.graph, self.engine
+        graph, engine = self.graph, self.engine
         key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
         kept: tuple[Structure, dict[bool, Space]] = _remembered(
             key, lambda: (structure(graph, engine, rule_set), {})
