@@ -193,7 +193,9 @@ class CalibratedEstimator:
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
         fitted: Fitted | None = None
-        for group in site.load.groups:
+        for group in site.load.within(heads.chunk):
+            if not group.new_tokens * group.count:
+                continue
             phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
             fitted = self.constants.attention(phase, kernel.name, dtype)
             shape = AttentionShape(

@@ -54,7 +54,7 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
             if isinstance(node.op, AttentionScores):
                 heads = node.op.shape
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
-                found.append(KvLayers(block.label, times, per_token, heads.window))
+                found.append(KvLayers(block.label, times, per_token, heads.reach))
     return tuple(found)
 
 

@@ -51,7 +51,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "matmul": (Example((shape(TOKENS, 64), shape(64, 32))),),
     "attention": (
         Example(ATTENTION, HEADS),
-        Example(ATTENTION, {**HEADS, "window": 7}),
+        Example(ATTENTION, {**HEADS, "window": 7, "sinks": True}),
+        Example(ATTENTION, {**HEADS, "chunk": 1000}),
         Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
     ),
     "rope": (Example((ROW, shape(TOKENS, 32)), {"head_dim": 16, "rotary": 8}),),

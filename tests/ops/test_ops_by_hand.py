@@ -79,6 +79,35 @@ def test_a_windows_scores_are_a_rectangle_of_the_keys_in_reach():
     assert cases[0][0].work(cases[0][1]).matmul_flops == 2 * 16 * 3 * 20
 
 
+def test_sinks_are_one_weight_a_head_and_one_more_column_of_each_row():
+    attributes = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+    inputs = (shape(TOKENS, 128), shape(64))
+    plain, sinks = (
+        list(sites("attention", Example(inputs, {**attributes, "sinks": there}), STEP))[2]
+        for there in (False, True)
+    )
+    assert plain[1].parameters == ()
+    assert [p.elements for p in sinks[1].parameters] == [8]
+    # In 16 bit; maximum, exponential (4), sum and division for one more logit a token and head.
+    assert sinks[0].work(sinks[1]).weight_bytes == 8 * 2
+    more = sinks[0].work(sinks[1]).vector_flops - plain[0].work(plain[1]).vector_flops
+    assert more == 7 * M * 8
+    # Two ranks hold four of the eight each.
+    halved, _ = make("attention", **attributes, sinks=True).sharded(2)
+    assert halved.parts()[2].op.sinks == 4
+
+
+def test_a_query_looks_back_within_a_window_or_chunks_but_not_both_ways():
+    attributes = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+    inputs = (shape(TOKENS, 128), shape(64))
+    assert refusal("attention", *inputs, **attributes, window=4, chunk=8) == (
+        "attention looks back within a window or within chunks, not both"
+    )
+    assert refusal("attention", *inputs, **attributes, chunk=8, causal=False) == (
+        "a window needs causal attention: it looks back only"
+    )
+
+
 def test_rope_is_three_flops_a_rotated_element_and_one_row_of_its_table_a_token():
     found = work("rope", shape(TOKENS, 64), shape(TOKENS, 32), head_dim=16, rotary=8)
     assert found == Work(vector_flops=3 * M * 96 * 8 / 16, weight_bytes=M * 8 * 2)
