@@ -22,6 +22,7 @@ from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce
 from planner.ops.conv import Conv2d
 from planner.ops.linear import Linear, MatMul
+from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
 
@@ -113,6 +114,8 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
+        if not parts and any(isinstance(node.op, Recurrent) for node, _ in kernel.nodes()):
+            return self._recurrent(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
             core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
@@ -133,6 +136,12 @@ class CalibratedEstimator:
             *parts[0].fitted.interval(core_s),
             borrowed=parts[0].fitted.borrowed,
         )
+
+    def _recurrent(self, kernel: Kernel) -> Estimate:
+        """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
+        stream_s, stream = self._stream(kernel, 0.0)
+        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
+        return Estimate(core_s, stream.floor_s, "datasheet", "recurrent")
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}

@@ -1,4 +1,4 @@
-"""What a graph adds up to: parameters, their bytes, and the KV cache by kind of layer."""
+"""What a graph adds up to: parameters, their bytes, the KV cache by kind of layer, states."""
 
 from __future__ import annotations
 
@@ -56,6 +56,15 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
                 found.append(KvLayers(block.label, times, per_token, heads.reach))
     return tuple(found)
+
+
+def state_bytes_per_sequence(graph: ModelGraph) -> float:
+    """Bytes each sequence holds on the rank whatever its length: recurrent and fixed states."""
+    return sum(
+        times * node.op.state_bytes(block.shapes_of(node), block.formats)
+        for block, times in zip(graph.kinds, graph.times, strict=True)
+        for node in block.nodes
+    )
 
 
 def kv_bytes_per_token(graph: ModelGraph) -> float:

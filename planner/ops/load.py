@@ -117,6 +117,11 @@ class Load:
         """Sequences in the step, each of which samples one token."""
         return sum(group.count for group in self.groups)
 
+    @cached_property
+    def continued(self) -> Number:
+        """Sequences that began in an earlier step, and have a state or a cache from there."""
+        return sum(g.count * where(g.kv_tokens > g.new_tokens, 1, 0) for g in self.groups)
+
     def within(self, chunk: int | None) -> tuple[SequenceGroup, ...]:
         """The groups, cut where chunks of ``chunk`` keys end; as they are where there are none."""
         if chunk is None:

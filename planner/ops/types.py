@@ -94,11 +94,14 @@ class Work:
     cache_write_bytes: Number = 0
     link_bytes: Number = 0
     """Bytes one rank sends over its link (and receives at the same time)."""
+    scratch_bytes: Number = 0
+    """Bytes that the kernels of one operator write and read to hand work on to each other."""
 
     @property
     def private_bytes(self) -> Number:
-        """HBM bytes that no edge of the graph shows: weights and KV cache."""
-        return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
+        """HBM bytes that no edge of the graph shows: weights, KV cache or state, scratch."""
+        cache = self.cache_read_bytes + self.cache_write_bytes
+        return self.weight_bytes + cache + self.scratch_bytes
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,11 @@ class Operator:
         """
         del ranks
         return self, None
+
+    def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
+        """Bytes each sequence keeps here whatever its length, from the step it begins in."""
+        del inputs, formats
+        return 0.0
 
     def handles(self) -> bool:
         """Whether its outputs are handles."""

@@ -8,7 +8,7 @@ from planner.capture.solve import Solution
 from planner.capture.types import MODE_WORDS, ModeChoice
 from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
-from planner.graph.totals import kv_bytes_per_token, parameters
+from planner.graph.totals import kv_bytes_per_token, parameters, state_bytes_per_sequence
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
@@ -141,6 +141,7 @@ def _model(prepared: Prepared) -> ModelSummary:
         active or count,
         kv_bytes_per_token(whole),
         model.max_context,
+        state_bytes_per_sequence(whole),
     )
 
 

@@ -45,6 +45,8 @@ ROW = shape(TOKENS, 64)
 IMAGE = shape(BATCH, 3, 8, 8)
 ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+STATES = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
+MIXED = (shape(TOKENS, 2 * 2 * 8 + 4 * 16), shape(TOKENS, 4))
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "linear": (Example((ROW,), {"features": 48, "bias": True}), Example((ROW,), {"features": 48})),
@@ -55,12 +57,22 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(ATTENTION, {**HEADS, "chunk": 1000}),
         Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
     ),
+    "causal_conv1d": (Example((ROW, shape(TOKENS, 32)), {"kernel": 4, "bias": True}),),
+    "linear_attention": (
+        Example(MIXED, {**STATES, "chunk": 8, "weights": 8}),
+        Example(MIXED, {**STATES, "chunk": 5, "rule": "delta", "state": "activations"}),
+    ),
+    "selective_scan": (Example((ROW, ROW, shape(TOKENS, 8), shape(TOKENS, 8)), {"size": 8}),),
     "rope": (Example((ROW, shape(TOKENS, 32)), {"head_dim": 16, "rotary": 8}),),
     "kv_cache_write": (Example((shape(TOKENS, 32), shape(TOKENS, 32))),),
     "embedding": (Example((shape(TOKENS),), {"rows": 100, "features": 64}),),
     "select_last": (Example((ROW,)),),
     "sampling": (Example((shape(SEQUENCES, 100),)),),
-    "rms_norm": (Example((ROW,)), Example((ROW,), {"size": 16, "weight": False})),
+    "rms_norm": (
+        Example((ROW,)),
+        Example((ROW,), {"size": 16, "weight": False}),
+        Example((ROW,), {"groups": 2}),
+    ),
     "layer_norm": (Example((ROW,)), Example((ROW,), {"weight": False, "bias": False})),
     "softmax": (Example((ROW,)),),
     "quantize": (Example((ROW,)),),
