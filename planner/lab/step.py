@@ -37,7 +37,7 @@ def check(program: dict[str, Any]) -> None:
 
 
 def needed_bytes(program: dict[str, Any], element_bytes: int) -> int:
-    """What a step's weights and caches take: matrices, embeddings, K and V; vectors are left out."""
+    """What a step takes: matrices, embeddings, K and V; vectors are left out."""
     tokens = program["batch"] * program["context"]
     elements = 0
     for block in program["blocks"]:
