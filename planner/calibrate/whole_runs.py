@@ -22,7 +22,7 @@ from planner.plan.acceptance import accept
 from planner.plan.assemble import assemble
 from planner.plan.expected import cost, expected
 from planner.plan.figures import figure, statistics
-from planner.plan.runs import MetricName, Run
+from planner.plan.runs import UNITS, MetricName, Run
 from planner.plan.solve import Prepared, prepare
 from planner.plan.types import Plan
 from planner.plan.verdict import Policy
@@ -86,8 +86,7 @@ class Measured:
         """The median of a figure over repeats, in its unit."""
         predicted = next(each.value for each in expected(self.plan) if each.metric == metric)
         ratio = math.exp(median(math.log(ratio) for ratio in self.ratios[metric]))
-        inverted = cost(metric, 2.0) != 2.0  # noqa: PLR2004 - any number tells
-        return predicted / ratio if inverted else predicted * ratio
+        return predicted * ratio if UNITS[metric] == "s" else predicted / ratio
 
 
 def base_question(plan: Plan, catalog: Catalog) -> Question:
