@@ -4,9 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
+TORCH  ?= torch==2.13.0
+DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy wheel clean
+.PHONY: help plan test lint docs format bench accuracy lab wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +46,10 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --family attention_decode --engine vllm --shapes >> accuracy/shapes-left-out.txt
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 
+lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
+	$(BIN)/python -m pytest tests/lab -m torch
+	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
+
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
 	$(BIN)/python -m build --wheel
@@ -65,6 +71,10 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/calibrate: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,calibrate]'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/lab: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,lab,charts]' '$(TORCH)'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

@@ -1,7 +1,9 @@
 """Refresh the generated parts of the documentation: ``python docs/generate.py [--check]``.
 
 A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``, an example's
-output between ``<!-- output: COMMAND -->`` and ``<!-- end -->``. With ``--check`` nothing is
+output between ``<!-- output: COMMAND -->`` and ``<!-- end -->``. The commands between
+``<!-- session: FOLDER -->`` and ``<!-- end -->`` are run in that folder, those of a page in turn
+against one store, and what they print is put under them. With ``--check`` nothing is
 written, and the exit code is 1 when something is out of date.
 """
 
@@ -24,12 +26,14 @@ from builders import (  # noqa: E402 - found through sys.path
     outputs,
     plan_json,
     runs,
+    sessions,
     specs,
 )
 
 PAGES = (
     "README.md",
     "docs/accuracy.md",
+    "docs/baselines.md",
     "docs/calibration.md",
     "docs/cli.md",
     "docs/json.md",
@@ -41,6 +45,7 @@ PAGES = (
 _PART = re.compile(
     r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL
 )
+_SESSION = re.compile(r"<!-- session: (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _PARTS: dict[str, Callable[[], str]] = {
     "operators": specs.operators,
     "attributes": specs.operator_attributes,
@@ -51,8 +56,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "commands": commands.reference,
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
-    "runs-a100": runs.a100,
-    "runs-others": runs.others,
+    **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {
@@ -61,13 +65,26 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "constants": kernels.constants,
     "kernels": kernels.kernels,
     "cells": accuracy.by_gpu,
+    "runs": runs.others,
 }
-"""Parts that need a word on what: a class, or a kernel family."""
+"""Parts that need a word on what: a class, a kernel family, or a basis."""
 
 
 def refreshed(text: str) -> str:
     """A page with every generated part as it should be. Raises KeyError for an unknown part."""
-    return _PART.sub(_made, text)
+    return _PART.sub(_made, _SESSION.sub(_sessions(text), text))
+
+
+def _sessions(text: str) -> Callable[[re.Match[str]], str]:
+    """What puts the sessions of a page, in the order they stand there, in place of each other."""
+    found = list(_SESSION.finditer(text))
+    made: dict[int, str] = {}
+    for folder in {part["what"] for part in found}:
+        parts = [part for part in found if part["what"] == folder]
+        bodies = tuple(part["body"] for part in parts)
+        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder, ROOT), strict=True):
+            made[part.start()] = f"<!-- session: {folder} -->\n\n{body}\n\n<!-- end -->"
+    return lambda part: made[part.start()]
 
 
 def _made(found: re.Match[str]) -> str:

@@ -110,6 +110,8 @@ PRICE_PER_HOUR = Dimension(
     "0.69 USD/h",
     {"USD/h": 1.0, "USD/hour": 1.0, "$/h": 1.0, "USD/day": 1 / 24, "USD/month": 1 / 730},
 )
+SPAN = Dimension("span of time", "90d", {"h": 3600.0, "d": 86_400.0, "w": 604_800.0})
+"""Not among those that messages look other units up in: no spec has one."""
 DIMENSIONS = (BYTES, BYTES_PER_S, FLOPS_PER_S, SECONDS, HERTZ, WATTS, PRICE_PER_HOUR)
 
 _STEPS = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -28,7 +28,7 @@ def run(command: str, root: Path) -> str:
         done = subprocess.run(  # noqa: S603 - the project's own pages name the command
             [sys.executable, "-m", "planner", *words],
             cwd=root,
-            env=_environment(root, store),
+            env=environment(root, store),
             capture_output=True,
             text=True,
             check=False,
@@ -44,7 +44,8 @@ def fenced(command: str, root: Path) -> str:
     return "\n".join(["```text", f"$ {command}", *lines, "```"])
 
 
-def _environment(root: Path, store: Path) -> dict[str, str]:
+def environment(root: Path, store: Path) -> dict[str, str]:
+    """What a command line finds around it, so that it prints the same anywhere."""
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     fixed = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "PLANNER_DB": str(store)}
     return {**os.environ, **fixed, "PYTHONPATH": path}

@@ -12,13 +12,13 @@ from typing import Any
 from builders.markup import code, table
 from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
-from planner.plan import advice, diff, intensity, types
+from planner.plan import advice, diff, intensity, matched, types
 
-_MODULES = (types, advice, diff, intensity)
+_MODULES = (types, advice, diff, intensity, matched)
 
 
 def classes() -> dict[str, type]:
-    """The public dataclasses of plans, advice, diffs and intensity tables, by name."""
+    """The public dataclasses of plans, advice, diffs, intensity tables and matches, by name."""
     return {
         name: kind
         for module in _MODULES

@@ -1,100 +1,184 @@
-"""Whole steps that others have published, beside what is predicted for them today.
+"""Whole runs that others have published, beside what is predicted for them today.
 
-Nothing was fitted to them. Each is one deployment and one load, as `planner plan` takes them.
+Nothing was fitted to them. They are the rows of docs/measured/public-runs.csv, planned and judged
+as `planner validate docs/measured/public-runs.csv` does.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import csv
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from builders.markup import table
-from planner.plan.assemble import assemble
-from planner.plan.types import StepTime
+from planner.cli.common.case_groups import Groups, case_document
+from planner.cli.common.cases import Answered, Planner
+from planner.report.cases import FIGURES
+from planner.spec.cases import open_cases
 from planner.spec.catalog import Catalog
-from planner.spec.load import load_text
-from planner.spec.question import CostModel, ask
 
-
-@dataclass(frozen=True)
-class Run:
-    """A decode step somebody measured. Times in milliseconds."""
-
-    model: str
-    gpu: str
-    engine: str
-    batch: int
-    context: int
-    measured_ms: float
-
-
-_A100_MS = {
-    (1, 128): 11.365,
-    (1, 4096): 11.84,
-    (1, 16384): 13.047,
-    (1, 32640): 14.632,
-    (8, 128): 11.522,
-    (8, 4096): 14.606,
-    (8, 16384): 23.926,
-    (8, 32640): 36.07,
-    (32, 128): 12.471,
-    (32, 4096): 28.185,
+FOLDER = Path(__file__).resolve().parents[1] / "measured"
+RUNS, LEFT_OUT = FOLDER / "public-runs.csv", FOLDER / "left-out.csv"
+GRID = "qwen3-8b-a100-b"
+"""How the ids of one grid of batches and contexts begin."""
+_TRAP = "trap"
+_BASES = {
+    "stated": "as the report says",
+    "machine": "version or form of the card is ours",
+    "load": "batch, lengths or engine are ours",
 }
-A100 = tuple(
-    Run("qwen3-8b", "a100-80gb-pcie", "vllm", batch, context, measured)
-    for (batch, context), measured in _A100_MS.items()
-)
-"""https://github.com/vllm-project/vllm/pull/53060, 2026-08-21."""
-OTHERS = (
-    Run("qwen3-8b", "h200-sxm", "sglang", 1, 512, 1000 / 187),
-    Run("qwen3-8b", "rtx-5090", "sglang", 1, 512, 1000 / 90),
-    Run("qwen3-4b", "rtx-4090", "vllm", 1, 1152, 10.31),
-    Run("qwen3-0.6b", "a100-80gb-pcie", "sglang", 1, 75, 2.37),
-    Run("llama-3.1-8b-instruct", "h200-sxm", "vllm", 8, 96, 6.4),
-)
+_NO_ADDRESS = "public report, no address kept"
 
 
-def step(run: Run, cost_model: CostModel = "calibrated") -> StepTime:
-    """The predicted step."""
-    values = {
-        "model": run.model,
-        "gpu": run.gpu,
-        "backend": {"name": run.engine},
-        "step": {"decode": {"batch": run.batch, "context": run.context}},
-    }
-    deployment = load_text(json.dumps(values), "run", "deployment")
-    return assemble(ask(deployment, Catalog.standard(), cost_model)).step
+@cache
+def _answered() -> tuple[Answered, ...]:
+    with open_cases(RUNS) as runs:
+        planner = Planner(Catalog.standard())
+        return tuple(planner.answered(case) for case in runs.cases)
 
 
-def a100() -> str:
-    """A grid of batches and contexts on one GPU."""
-    return _table(A100, ("batch", "context"), lambda run: (f"{run.batch}", f"{run.context:,}"))
+def _rows(basis: str) -> Iterator[dict[str, Any]]:
+    for row in _answered():
+        document = case_document(row)
+        if document["cells"]["basis"] == basis:
+            yield document
 
 
-def others() -> str:
-    """Single figures of several GPUs and engines."""
-    header = ("model", "GPU", "engine", "batch", "context")
-    return _table(
-        OTHERS,
-        header,
-        lambda run: (run.model, run.gpu, run.engine, f"{run.batch}", f"{run.context:,}"),
+def grid() -> str:
+    """Batches and contexts of one model on one GPU."""
+    header = ("batch", "context", "predicted", "80 % interval", "measured", "ratio", "verdict")
+    rows = []
+    for row in _rows("machine"):
+        if row["id"].startswith(GRID):
+            (figure,) = row["figures"]
+            load = (row["cells"]["workload.batch"], f"{int(row['cells']['workload.input']):,}")
+            rows.append((*load, *_figure(figure, f" {FIGURES[figure['figure']].split()[-1]}")))
+    return table(header, rows)
+
+
+def others(basis: str) -> str:
+    """Every other run of a basis."""
+    header = ("model", "GPU", "engine", "load", "figure", "predicted", "80 % interval")
+    last = ("measured", "ratio", "verdict", "ours", "source")
+    rows = []
+    for row in _rows(basis):
+        if row["id"].startswith(GRID):
+            continue
+        cells = row["cells"]
+        for figure in row["figures"]:
+            names = (cells["model"], _gpu(cells), _engine(cells), _load(cells))
+            measured = (FIGURES[figure["figure"]], *_figure(figure, ""))
+            ours = [cells["assumed"], "" if row["fits"] else "does not fit by the plan"]
+            rows.append((*names, *measured, "; ".join(filter(None, ours)), _source(cells)))
+    return table((*header, *last), rows)
+
+
+def refused() -> str:
+    """Runs that are none of the deployment they seem to be of, and how that shows."""
+    header = ("model", "GPU", "load", "measured", "predicted", "verdict", "reason", "source")
+    rows = []
+    for row in _rows(_TRAP):
+        cells = row["cells"]
+        (figure,) = row["figures"]
+        what = FIGURES[figure["figure"]]
+        amounts = (f"{what} {_number(figure['measured'])}", _number(figure["predicted"]))
+        names = (cells["model"], _gpu(cells), _load(cells))
+        rows.append((*names, *amounts, row["verdict"], row["reason"], _source(cells)))
+    return table(header, rows)
+
+
+def errors() -> str:
+    """Errors by engine and by how much of a row is ours."""
+    whole, parts = Groups(("backend.name",)), Groups(("backend.name", "basis"))
+    for row in _answered():
+        if row.case.cells["basis"] != _TRAP:
+            whole.add(row)
+            parts.add(row)
+    header = ("engine", "what is ours", "rows", "figures", "median ratio", "median error, %")
+    last = ("mean error, %", "bias, %", "in 80 %, %")
+    rows = []
+    for group in whole.documents():
+        engine = group["group"]["backend.name"]
+        mine = [part for part in parts.documents() if part["group"]["backend.name"] == engine]
+        rows.append(_errors(group, engine, "all"))
+        rows += [_errors(part, "", _BASES[part["group"]["basis"]]) for part in mine]
+    return table((*header, *last), rows)
+
+
+def _errors(group: dict[str, Any], engine: str, what: str) -> tuple[str, ...]:
+    return (
+        engine,
+        what,
+        f"{group['rows']}",
+        f"{group['figures']}",
+        f"{group['median_ratio']:.2f}",
+        *(f"{100 * group[name]:.0f}" for name in ("median", "mean")),
+        f"{100 * group['bias']:+.0f}",
+        f"{100 * group['inside']:.0f}",
     )
 
 
-def _table(
-    runs: Iterable[Run], header: tuple[str, ...], names: Callable[[Run], tuple[str, ...]]
-) -> str:
-    times = ("measured", "predicted", "80 % interval", "off", "bare roofline")
-    return table((*header, *times), ((*names(run), *_times(run)) for run in runs))
+def left_out() -> str:
+    """Measured reports that became no row, and why."""
+    with LEFT_OUT.open(encoding="utf-8", newline="") as stream:
+        rows = [
+            (row["engine"], row["model"], row["gpu"], row["why"], _source(row))
+            for row in csv.DictReader(stream)
+        ]
+    return table(("engine", "model", "GPU", "why it is no row", "source"), rows)
 
 
-def _times(run: Run) -> Iterator[str]:
-    predicted, bare = step(run), step(run, "roofline")
-    assert predicted.low_s is not None
-    assert predicted.high_s is not None
-    yield f"{run.measured_ms:.2f} ms"
-    yield f"{predicted.time_s * 1e3:.2f} ms"
-    yield f"{predicted.low_s * 1e3:.2f} to {predicted.high_s * 1e3:.2f}"
-    yield f"{predicted.time_s * 1e3 / run.measured_ms - 1:+.0%}"
-    yield f"{bare.time_s * 1e3:.2f} ms"
+def _figure(figure: dict[str, Any], unit: str) -> tuple[str, ...]:
+    low, high = figure["low"], figure["high"]
+    return (
+        _number(figure["predicted"]) + unit,
+        f"{_number(low)} to {_number(high)}",
+        _number(figure["measured"]) + unit,
+        f"{figure['ratio']:.2f}",
+        figure["verdict"],
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"  # noqa: PLR2004
+
+
+def _gpu(cells: dict[str, str]) -> str:
+    count = cells["parallel.tensor"]
+    return f"{count} × {cells['gpu']}" if count else cells["gpu"]
+
+
+def _engine(cells: dict[str, str]) -> str:
+    flags = {name: text for name, text in cells.items() if name.startswith("backend.flags.")}
+    said = [name.rpartition(".")[2] for name, text in flags.items() if text == "true"]
+    said += [f"{name.rpartition('.')[2]} {text}" for name, text in flags.items() if text.isdigit()]
+    words = " ".join(part for part in (cells["backend.name"], cells["backend.version"]) if part)
+    return ", ".join((words, *said))
+
+
+def _load(cells: dict[str, str]) -> str:
+    formats = (cells[f"precision.{name}"] for name in ("weights", "kv_cache"))
+    narrow = [text for text in formats if text and text not in {"bf16", "fp16"}]
+    said = ", ".join(dict.fromkeys(narrow))
+    if cells["workload.batch"]:
+        load = " ".join(
+            f"{int(cells[f'workload.{name}']):,} {word}"
+            for name, word in (("batch", "×"), ("input", "in"), ("output", "out"))
+        )
+    elif cells["step.decode.batch"]:
+        load = f"{cells['step.decode.batch']} × decode at {int(cells['step.decode.context']):,}"
+    else:
+        load = f"{cells['step.prefill.batch']} × prefill of {int(cells['step.prefill.tokens']):,}"
+    return f"{load}, {said}" if said else load
+
+
+def _source(row: dict[str, str]) -> str:
+    date = row["date"]
+    if row["source"] == _NO_ADDRESS:
+        return f"report of {date}" if date else "undated report"
+    return f"[{date or 'undated'}]({row['source']})"
+
+
+PARTS = {"grid": grid, "errors": errors, "refused": refused, "left-out": left_out}

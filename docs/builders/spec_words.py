@@ -79,6 +79,7 @@ FIELDS = {
     "ModelSpec.options": "Values for the options of all its blocks",
     "ModelSpec.published": "What the maker prints; a test holds the graph against it",
     "ModelSpec.sequence": "Blocks in order of execution",
+    "OpPatterns.op": "Names of operators",
     "Parallel.data": "Replicas that share the batch",
     "Parallel.expert": "Only 1 yet",
     "Parallel.pipeline": "Only 1 yet",

@@ -74,7 +74,7 @@ def write(
         for table in (known.rejected if known else ())
         if _family(table.kernel) not in families
     ]
-    tables += [_rejected(rows) for rows in rejected]
+    tables += [rejected_table(rows) for rows in rejected]
     spec = CalibrationSpec(
         name=f"{gpu}-{engine}",
         title=f"{gpu} under {engine}",
@@ -144,7 +144,8 @@ def _residuals(known: Residuals) -> KernelResiduals:
     )
 
 
-def _rejected(rows: Rows) -> RejectedTable:
+def rejected_table(rows: Rows) -> RejectedTable:
+    """A table that was not used, as a file holds it."""
     count = len(rows.time_s) + rows.merged
     return RejectedTable(kernel=kernel(rows), source=rows.source, rows=count, reason=rows.rejected)
 

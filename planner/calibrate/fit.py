@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.calibrate.residuals import Errors, Residuals, banded_errors, errors, residuals
 from planner.calibrate.solver import position, predict, solve
-from planner.calibrate.types import Indices, Rows
+from planner.calibrate.types import Floats, Indices, Rows
 from planner.cost.kernels.types import Constant, Constants, KernelModel
 from planner.cost.types import Device
 from planner.errors import UsageError
@@ -50,9 +50,9 @@ class Fit:
     at_bound: tuple[str, ...]
     fitted: int
     residuals: Residuals
-    """Of the drawn 20 %."""
+    """Of the drawn 20 %; of few rows, of each left out in turn."""
     errors: Errors
-    """Of the held-back rows."""
+    """Of the held-back rows; of few rows, of each left out in turn."""
     bands: dict[tuple[float, float], Errors]
     """Of the held-back rows, by predicted time."""
 
@@ -88,8 +88,41 @@ def fit(
     constants = solve(model, drawn, device, starts=starts, seed=seed)
     known = None
     if len(parts.drawn) < FEW * len(model.variants[rows.variant].constants):
-        known = _folded(model, drawn, device, starts, seed)
+        known = residuals(drawn.time_s, _folded(model, drawn, device, starts, seed))
     return score(model, rows, device, constants, parts, known=known)
+
+
+def fit_few(
+    model: KernelModel[Any],
+    rows: Rows,
+    device: Device,
+    *,
+    seed: int = 0,
+    starts: Iterable[Constants] = (),
+) -> Fit:
+    """Constants fitted on every kept row, where holding most of them back would leave too few.
+
+    Residuals and errors are those of rows left out in turn, each fold priced by the others'.
+    Raises UsageError where there are too few rows even so, or SciPy is missing.
+    """
+    kept = rows.take(np.random.default_rng(seed).permutation(np.flatnonzero(rows.kept)))
+    if len(kept.time_s) < LEAST:
+        raise UsageError(f"{rows.cell}: {len(kept.time_s)} rows are too few to fit")
+    starts = tuple(starts)
+    constants = solve(model, kept, device, starts=starts, seed=seed)
+    predicted_s = _folded(model, kept, device, starts, seed)
+    known = residuals(kept.time_s, predicted_s)
+    words = model.variants[rows.variant].constants
+    return Fit(
+        rows,
+        constants,
+        tuple(word.name for word in words if is_effective(word, constants[word.name])),
+        tuple(word.name for word in words if _at_bound(word, constants[word.name])),
+        len(kept.time_s),
+        known,
+        errors(kept.time_s, predicted_s, known),
+        banded_errors(kept.time_s, predicted_s, known),
+    )
 
 
 def _folded(
@@ -98,8 +131,8 @@ def _folded(
     device: Device,
     starts: Sequence[Constants],
     seed: int,
-) -> Residuals:
-    """Residuals of rows that each fold's constants have not seen.
+) -> Floats:
+    """Predicted times of rows that each fold's constants have not seen.
 
     With few rows to a constant a fit bends to them, and what it leaves over on them says little of
     what it will leave over elsewhere.
@@ -110,7 +143,7 @@ def _folded(
         out = fold == number
         constants = solve(model, drawn.take(~out), device, starts=starts, seed=seed)
         predicted_s[out] = predict(model, drawn.take(out), device, constants)
-    return residuals(drawn.time_s, predicted_s)
+    return predicted_s
 
 
 def score(

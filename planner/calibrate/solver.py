@@ -26,7 +26,7 @@ _SHAKEN = 4
 
 def predict(model: KernelModel[Any], rows: Rows, device: Device, constants: Constants) -> Floats:
     """Predicted seconds of rows as the benchmark ran them: repeated, so caches may be warm."""
-    time_s = model.time_s(rows.variant, rows.shape, device, constants, warm=True)
+    time_s = model.time_s(rows.variant, rows.shape, device, constants, warm=not rows.cold)
     return np.broadcast_to(np.asarray(time_s, np.float64), rows.time_s.shape)
 
 

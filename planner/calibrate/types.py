@@ -59,6 +59,8 @@ class Rows:
     """Further rows of the file that measured a shape again; `time_s` holds the median."""
     rejected: str = ""
     """Why the whole table is not used; empty when it is."""
+    cold: bool = False
+    """Whether weights and caches were read from memory, as in serving, and not found in the L2."""
 
     @property
     def cell(self) -> str:

@@ -1,4 +1,4 @@
-"""``planner db``: the database itself: its revision, a copy, and moving its content."""
+"""``planner db``: the database itself: what it holds, a copy, moving and removing content."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ from planner.errors import UsageError
 
 
 @click.group(
-    short_help="Copy the store, or move it to another database.",
+    short_help="Copy, move or prune the store.",
     epilog=example("planner db export everything.jsonl"),
 )
 def command() -> None:
-    """Look after the database: which revision it has, and all of it as JSON lines."""
+    """Look after the database: what it holds, a copy, all of it as JSON lines, a smaller one."""
 
 
 @command.command(
-    short_help="Print where the store is and its revision.", epilog=example("planner db current")
+    short_help="Print where the store is and what it holds.", epilog=example("planner db current")
 )
 @db_option
 @json_option
 def current(*, db: str | None, as_json: bool) -> None:
-    """Print where the store is and which revision of tables it has, upgraded as needed."""
-    from planner.cli.common.output import write
+    """Print where the store is, which revision of tables it has, and how much it holds.
+
+    A store of an earlier revision is upgraded first, as by every command, after a copy was made.
+    """
+    from planner.cli.common.output import show, write
     from planner.report.document import to_json
+    from planner.report.storage import store_view
     from planner.store.database import open_store
 
     with open_store(db) as store:
-        place, revision = store.place, store.revision()
+        body = {"place": store.place, "revision": store.revision(), **vars(store.contents())}
     if as_json:
-        write(to_json("store", {"place": place, "revision": revision}))
+        write(to_json("store", body))
     else:
-        write(f"{place}: revision {revision}\n")
+        show(store_view(body))
 
 
 @command.command(
@@ -49,15 +53,10 @@ def export(*, file: Path, db: str | None, as_json: bool) -> None:
     from planner.cli.common.output import write
     from planner.report.document import to_json
     from planner.store.database import open_store
-    from planner.store.transfer import export_lines
+    from planner.store.transfer import export_lines, write_lines
 
-    try:
-        with open_store(db) as store, file.open("x", encoding="utf-8") as out:
-            count = sum(1 for line in export_lines(store) if out.write(line)) - 1
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be written: {error.strerror}", "name a new file"
-        ) from error
+    with open_store(db) as store:
+        count = write_lines(file, export_lines(store)) - 1
     if as_json:
         write(to_json("export", {"file": str(file), "lines": count}))
     else:
@@ -109,3 +108,54 @@ def backup(*, file: Path, db: str | None, as_json: bool) -> None:
     with open_store(db) as store:
         store.back_up(file)
     write(to_json("backup", {"file": str(file)}) if as_json else f"copied to {file}\n")
+
+
+@command.command(
+    short_help="Remove old plans and runs that nothing refers to.",
+    epilog=example(
+        "planner db prune --older-than 90d",
+        "planner db prune --older-than 90d --yes",
+        "planner db prune --yes --archive pruned.jsonl",
+    ),
+)
+@click.option(
+    "--older-than",
+    "age",
+    default="90d",
+    show_default=True,
+    metavar="AGE",
+    help="The least age of what goes, in h, d or w.",
+)
+@click.option("--yes", is_flag=True, help="Remove; without it nothing is changed.")
+@click.option(
+    "--archive",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where to keep what is removed, as JSON lines; by default beside a SQLite file.",
+)
+@click.option(
+    "--backups",
+    is_flag=True,
+    help="Remove too the copies that upgrades left beside a SQLite file, all but the newest.",
+)
+@db_option
+@json_option
+def prune(
+    *, age: str, yes: bool, archive: Path | None, backups: bool, db: str | None, as_json: bool
+) -> None:
+    """Say which plans and runs could go, and with --yes remove them.
+
+    A run goes that no baseline stands for or ever stood for. A plan goes that no remaining run
+    belongs to; of a plan with runs, results that a newer one has replaced. What goes is written to
+    a new file first, which `planner db import` takes back.
+    """
+    from planner.cli.common.output import show, write
+    from planner.cli.common.pruning import pruned
+    from planner.report.document import to_json
+    from planner.report.storage import prune_view
+
+    body = pruned(db, age, archive, yes=yes, backups=backups)
+    if as_json:
+        write(to_json("prune", body))
+    else:
+        show(prune_view(body))

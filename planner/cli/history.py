@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Predicted and measured over time.",
-    epilog=example("planner history --plan 3f2a", "planner history --baseline main"),
+    epilog=example(
+        "planner history --plan 3f2a",
+        "planner history --baseline main --limit 200 --chart history.html",
+    ),
 )
 @click.option("--plan", "plan_id", metavar="ID", help="Only runs of this plan.")
 @click.option("--baseline", metavar="NAME", help="Only runs of the plan of this baseline.")
@@ -28,25 +32,49 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 10_000),
     help="The most runs to show.",
 )
+@click.option(
+    "--chart",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw it too: .html (needs no network), .png, .svg, or .json for Vega-Lite.",
+)
 @db_option
 @json_option
 def command(
-    *, plan_id: str | None, baseline: str | None, limit: int, db: str | None, as_json: bool
+    *,
+    plan_id: str | None,
+    baseline: str | None,
+    limit: int,
+    chart: Path | None,
+    db: str | None,
+    as_json: bool,
 ) -> None:
-    """Show recorded runs, the newest first, each figure beside what its plan predicts."""
+    """Show recorded runs, the newest first, each figure beside what its plan predicts.
+
+    Charts need `pip install 'inference-planner[charts]'`.
+    """
     from planner.cli.common.output import show, write
+    from planner.report.charts import format_of, save_chart
     from planner.report.document import to_json
     from planner.report.verdicts import history_view
     from planner.store.database import open_store
 
     if plan_id is not None and baseline is not None:
         raise UsageError("history takes a plan or a baseline, not both", "leave one out")
+    if chart is not None:
+        format_of(chart)
     with open_store(db) as store:
         rows = _rows(store, _plan(store, plan_id, baseline), limit)
+    if chart is not None:
+        from planner.report.history_chart import history_chart
+
+        save_chart(history_chart(rows), chart)
     if as_json:
         write(to_json("history", {"rows": rows}))
-    else:
-        show(history_view(rows))
+        return
+    show(history_view(rows))
+    if chart is not None:
+        write(f"\nchart: {chart}\n")
 
 
 def _plan(store: Store, plan_id: str | None, baseline: str | None) -> str | None:

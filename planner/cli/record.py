@@ -13,7 +13,6 @@ from planner.errors import UsageError
 if TYPE_CHECKING:
     from planner.plan.runs import Run
     from planner.plan.types import Plan
-    from planner.store.repository import Store
     from planner.store.types import StoredRun
 
 
@@ -59,7 +58,8 @@ def command(
     The file's format is known by its content, and the file is kept whole. What it does not say of
     the circumstances is taken from the plan; where it contradicts the plan, it is refused.
     """
-    from planner.cli.common.measured import run_document, settings
+    from planner.cli.common.archive import restored
+    from planner.cli.common.measured import keep_runs, run_document, settings
     from planner.cli.common.output import show, write
     from planner.report.document import to_json
     from planner.report.verdicts import recorded_view
@@ -68,11 +68,14 @@ def command(
     raw, runs = _read(file, value, metric)
     said = settings(sets)
     with open_store(db) as store:
-        plan = _plan(store, plan_id)
-        kept = _keep(store, plan, raw, [_with(run, said) for run in runs])
+        row = store.plan(plan_id)
+        plan, _ = restored(row)
+        kept = keep_runs(store, plan, raw, [_with(run, said) for run in runs])
+        # From here on a run holds its plan; until here it might have been pruned.
+        store.save_plan(row)
     documents = [run_document(stored) | {"new": new} for stored, new in kept]
     if not as_json:
-        show(recorded_view(documents, plan.name))
+        show(recorded_view(documents, plan.name, [_kernels(stored, plan) for stored, _ in kept]))
     elif len(documents) == 1:
         write(to_json("run", documents[0]))
     else:
@@ -94,6 +97,19 @@ def _read(file: Path | None, value: str | None, metric: str) -> tuple[bytes, tup
     return raw, importers.read(raw, str(file))
 
 
+def _kernels(stored: StoredRun, plan: Plan) -> list[str]:
+    """What its kernels say against the plan's; nothing where there are none."""
+    from planner.plan.kernel_match import match
+    from planner.report.kernel_match import summary_lines
+
+    if not stored.run.kernels:
+        return []
+    try:
+        return list(summary_lines(match(stored.run, plan), stored.run_id))
+    except UsageError as error:
+        return [str(error)]  # a run is a fact whether or not its plan fits it
+
+
 def _typed(run: Run, text: str) -> tuple[bytes, tuple[Run, ...]]:
     """A figure typed by hand, and a file that stands for it: 12 ms of two metrics are two."""
     import hashlib
@@ -104,13 +120,6 @@ def _typed(run: Run, text: str) -> tuple[bytes, tuple[Run, ...]]:
     return raw, (replace(run, source=source),)
 
 
-def _plan(store: Store, plan_id: str) -> Plan:
-    from planner.cli.common.archive import restored
-
-    plan, _ = restored(store.plan(plan_id))
-    return plan
-
-
 def _with(run: Run, said: dict[str, Any]) -> Run:
     """The run with what the user says of it, which stands over what the file says."""
     from dataclasses import replace
@@ -119,22 +128,3 @@ def _with(run: Run, said: dict[str, Any]) -> Run:
         return run
     note = f"said by hand: {', '.join(f'{path} = {value}' for path, value in said.items())}"
     return replace(run, context={**run.context, **said}, notes=(*run.notes, note))
-
-
-def _keep(store: Store, plan: Plan, raw: bytes, runs: list[Run]) -> list[tuple[StoredRun, bool]]:
-    from datetime import UTC, datetime
-
-    from planner.plan.circumstances import completed
-    from planner.store.runs import recorded
-
-    now = datetime.now(UTC)
-    whole = [completed(run, plan) for run in runs]
-    found = [
-        recorded(run, raw, plan_id=plan.plan_id, position=position, at=now)
-        for position, run in enumerate(whole)
-    ]
-    # One that is there already keeps the moment of its first recording.
-    return [
-        (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
-        for stored in found
-    ]

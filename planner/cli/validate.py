@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,21 +22,29 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Errors of the kernel models against measured kernels.",
+    short_help="Predictions beside measurements: kernels, or whole runs of a table.",
     epilog=example(
+        "planner validate runs.csv --by backend.name,gpu -o judged.csv",
         "planner validate --family gemm --by gpu,variant",
         "planner validate --gpu h100-sxm --engine vllm --by family,band",
         "planner validate --family gemm --engine vllm --transfer",
     ),
 )
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @families_option
 @gpus_option
 @engines_option
 @click.option(
     "--by",
-    default="family,variant,gpu,engine",
-    show_default=True,
-    help="What to group by: some of family, variant, gpu, engine, band.",
+    help="What to group by: some of family, variant, gpu, engine, band (all but band by default); "
+    "with FILE any of its columns, or figure (backend.name by default).",
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="CSV",
+    type=click.Path(path_type=Path),
+    help="With FILE: write its rows there, with what is predicted of each and the verdict.",
 )
 @click.option(
     "--transfer",
@@ -60,37 +68,106 @@ if TYPE_CHECKING:
 )
 @catalog_option
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     *,
+    file: Path | None,
+    by: str | None,
+    out: Path | None,
+    catalogs: tuple[Path, ...],
+    as_json: bool,
+    **kernels: Any,
+) -> None:
+    """Hold predictions against measurements.
+
+    With FILE, a CSV table of whole runs: each row is planned and judged. Columns are the paths of
+    a deployment (id, model, gpu, backend.name, step.decode.batch …) and measured.step_ms,
+    measured.ttft_ms, measured.tpot_ms, measured.latency_s, measured.throughput_tok_s (output
+    tokens a second over all GPUs). Other columns pass through. A row that is wrong is told and
+    costs no other; the command then exits with 2.
+
+    Without it the catalogue's constants are held against measured kernels that no fit has seen:
+    the operator tables of the installed aiconfigurator-core
+    (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
+    """
+    if file is not None:
+        given = {_SPELT.get(name, f"--{name}"): value for name, value in kernels.items()}
+        _refuse(given, "is for kernels, not for the runs in a FILE")
+        ctx.exit(_runs(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
+    _refuse({"--out": out}, "writes the rows of a FILE")
+    _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **kernels)
+
+
+_SPELT = {"families": "--family", "gpus": "--gpu", "engines": "--engine"}
+_CELL = "family,variant,gpu,engine"
+
+
+def _kernels(
+    catalogs: Sequence[Path],
+    *,
+    keys: tuple[str, ...],
     families: tuple[str, ...],
     gpus: tuple[str, ...],
     engines: tuple[str, ...],
-    by: str,
-    transfer: bool,
-    shapes: bool,
-    roofline: bool,
     plots: Path | None,
-    catalogs: tuple[Path, ...],
     as_json: bool,
+    **asked: bool,
 ) -> None:
-    """Hold the catalogue's constants against measured kernels that no fit has seen.
-
-    Reads the operator tables of the installed aiconfigurator-core
-    (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
-    """
+    """Constants of the catalogue; ``asked`` are the experiments beyond their grids."""
     from planner.calibrate.families import FAMILIES
     from planner.calibrate.types import Pick
     from planner.resources import folder
 
-    keys = _keys(by)
     root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()
-    if transfer or shapes or roofline:
-        asked = {"transfer": transfer, "shapes": shapes, "roofline": roofline}
+    if any(asked.values()):
         _beyond(root, names, pick, asked=asked, as_json=as_json)
     else:
         _within(root, names, pick, keys=keys, plots=plots, as_json=as_json)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    from planner.errors import UsageError
+
+    for name, given in options.items():
+        if given:
+            raise UsageError(f"{name} {why}", "planner validate --help")
+
+
+def _runs(file: Path, catalogs: Sequence[Path], *, by: str, out: Path | None, as_json: bool) -> int:
+    """Whole runs of a table; the exit code."""
+    from contextlib import nullcontext
+
+    from planner.cli.common.case_groups import Groups, by_columns, case_document
+    from planner.cli.common.cases import Planner, told, written
+    from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of
+    from planner.errors import UsageError
+    from planner.report.cases import cases_view
+    from planner.report.document import to_json
+    from planner.spec.cases import open_cases
+
+    with open_cases(file) as table:
+        if not any(column.meaning == "measured" for column in table.columns):
+            raise UsageError(f"{file} has no measured figures", "as in a column measured.step_ms")
+        groups = Groups(by_columns(by, table))
+        planner = Planner(catalog_of(catalogs))
+        rows = []
+        with written(out, table) if out else nullcontext() as keep:
+            for row in told(planner.answered(case) for case in table.cases):
+                groups.add(row)
+                rows.append(case_document(row))
+                if keep:
+                    keep(row)
+    found = groups.documents()
+    if as_json:
+        write(to_json("cases", {"by": list(groups.names), "rows": rows, "groups": found}))
+    else:
+        show(cases_view(rows, found, groups.names))
+    return 2 if any(row["error"] for row in rows) else 0
 
 
 def _within(

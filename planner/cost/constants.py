@@ -59,6 +59,8 @@ class Fitted:
     gpu: str = ""
     """The GPU that was measured."""
     measured: KernelCalibration | None = None
+    backend: str = ""
+    """The engine that was measured."""
 
     @cached_property
     def floor_s(self) -> float:
@@ -149,8 +151,8 @@ class Constants:
                 if entry is not None:
                     source = f"{candidate.calibration.name}: {model.family}.{name}"
                     values = _with_starts(model.variants[name], entry.constants)
-                    gpu = candidate.calibration.gpu
-                    return Fitted(name, values, candidate.evidence, source, gpu, entry)
+                    gpu, backend = candidate.calibration.gpu, candidate.calibration.backend
+                    return Fitted(name, values, candidate.evidence, source, gpu, entry, backend)
         variant = model.variants[variants[0]]
         values = _with_starts(variant, {})
         source = f"{model.family}.{variant.name}: typical values, nobody measured it"

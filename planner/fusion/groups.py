@@ -14,7 +14,7 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
 from planner.cost.kernel import Border, border
 from planner.fusion.ideal import ideal_matches
-from planner.fusion.match import Match, NodeNames, matches, named
+from planner.fusion.match import Match, NodeNames, matches, named, qualifies
 from planner.graph.types import ModelGraph
 from planner.graph.window import NodeKey, Window
 from planner.ops.types import OpClass
@@ -182,11 +182,20 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
         match.nodes,
         border(window, match.nodes),
         1 + rule.extra_launches,
-        rule.profile_patterns,
+        _patterns(match, window),
         rule,
         match.slots,
         flags,
     )
+
+
+def _patterns(match: Match, window: Window) -> tuple[str, ...]:
+    """The rule's patterns, or those of the first operator it names that the group holds."""
+    names = [NodeNames("", window.node(key).op_name) for key in match.nodes]
+    for each in match.rule.by_op:
+        if any(qualifies(each.op, None, name) for name in names):
+            return each.profile_patterns
+    return match.rule.profile_patterns
 
 
 def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from planner.errors import Where
+from planner.importers.boundaries import ENDS_STEP
 from planner.importers.document import Document
 from planner.importers.fields import Fields
 from planner.importers.refusal import ImportRefused
 from planner.importers.registry import Importer, register
 from planner.importers.trace import PROFILED, ranked
-from planner.plan.runs import KernelTime, Run
+from planner.plan.runs import KernelTime, Run, TracedSteps
 from planner.units import show_seconds
 
 NAME = "nsys_kernel_summary"
@@ -37,13 +38,20 @@ def _read(document: Document) -> tuple[Run, ...]:
     kernels = ranked(_kernels(document))
     if not kernels:
         raise ImportRefused(document.where, "the table holds no kernel", "was any GPU work traced?")
-    rarest = min(kernel.calls for kernel in kernels)
-    each_s = sum(kernel.total_s for kernel in kernels) / rarest
+    traced = _steps(kernels)
+    each_s = sum(kernel.total_s for kernel in kernels) / traced.count
     note = (
-        f"steps are not in the file; the rarest kernel ran {rarest} times, and if it runs once a "
-        f"step, kernels take {show_seconds(each_s)} a step"
+        f"steps are not in the file; {traced.found_by} ran {traced.count} times, and if it runs "
+        f"once a step, kernels take {show_seconds(each_s)} a step"
     )
-    return (Run(document.source(NAME, "nsys stats"), (), kernels=kernels, notes=(PROFILED, note)),)
+    source = document.source(NAME, "nsys stats")
+    return (Run(source, (), kernels=kernels, notes=(PROFILED, note), traced=traced),)
+
+
+def _steps(kernels: Iterable[KernelTime]) -> TracedSteps:
+    """As many steps as the rarest kernel ran, of those whose name says sampler where there are."""
+    rarest = min(kernels, key=lambda kernel: (not ENDS_STEP.search(kernel.name), kernel.calls))
+    return TracedSteps(rarest.calls, rarest.calls, rarest.name)
 
 
 def _kernels(document: Document) -> Iterator[KernelTime]:

@@ -16,6 +16,7 @@ from planner.importers.fields import Fields
 from planner.importers.lengths import stated
 from planner.importers.refusal import ImportRefused
 from planner.importers.registry import Importer, register
+from planner.importers.sequence import of_kernels
 from planner.importers.trace import PROFILED, Span, busy, devices, is_step, span, steps, totals
 from planner.plan.runs import Run
 
@@ -79,8 +80,10 @@ def _run(document: Document, export: Export) -> Run:
     kernels = list(_kernels(document, export))
     if not kernels:
         raise ImportRefused(document.where, "the export holds no kernel", _NODES)
-    notes += [busy(kernels), *devices(kernels)]
-    stepped = steps(_ranges(document, export))
+    ranges = list(_ranges(document, export))
+    found = of_kernels(kernels, ranges)
+    notes += [busy(kernels), *devices(kernels), found.note]
+    stepped = found.steps(steps(ranges))
     context = stated({"gpu": _gpu(document, export), "step.decode.batch": stepped.batch})
     return Run(
         document.source(NAME, f"Nsight Systems {_version(document, export)}".strip()),
@@ -89,6 +92,7 @@ def _run(document: Document, export: Export) -> Run:
         context,
         totals(kernels),
         tuple(notes),
+        found.traced,
     )
 
 

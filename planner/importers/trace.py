@@ -108,7 +108,7 @@ def steps(ranges: Iterable[Span]) -> Steps:
     times: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     last: dict[tuple[str, str], tuple[int | None, Span]] = {}
     for one in sorted(ranges, key=lambda one: one.start_s):
-        kind, batch = _kind(one.name)
+        kind, batch = kind_of_range(one.name)
         before = last.get((one.lane, kind))
         if before and batch is not None and before[0] == batch and one.start_s > before[1].start_s:
             times[one.lane, kind, batch].append(one.start_s - before[1].start_s)
@@ -120,7 +120,7 @@ def steps(ranges: Iterable[Span]) -> Steps:
     return Steps(tuple(times[most]), most[2] or None)
 
 
-def _kind(name: str) -> tuple[str, int | None]:
+def kind_of_range(name: str) -> tuple[str, int | None]:
     """The kind of range and its decode batch: 0 where unsaid, None where it is no pure decode."""
     engine = _VLLM.fullmatch(name)
     if engine:

@@ -13,7 +13,8 @@ from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
 from planner.plan.memory import memory_plan
-from planner.plan.rows import kernel_rows, node_rows, totals
+from planner.plan.notes import notes
+from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import (
     Prepared,
     SolvedStep,
@@ -26,7 +27,6 @@ from planner.plan.solve import (
 from planner.plan.types import (
     FORMAT,
     CostPlan,
-    MemoryPlan,
     ModelSummary,
     ModeTime,
     Plan,
@@ -35,7 +35,6 @@ from planner.plan.types import (
 )
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
-from planner.spec.conditions import version_key
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 from planner.units import show_seconds
@@ -76,7 +75,8 @@ def assemble(question: Question) -> Plan:
         solved.decision.sizes,
         workload,
         _cost(question, times),
-        _notes(prepared, solved, memory),
+        notes(prepared, solved, memory),
+        kernel_order(solved, kernels),
     )
 
 
@@ -218,53 +218,3 @@ def _cost(question: Question, times: StepTime) -> CostPlan:
     if per_hour is not None and times.tokens:
         million = per_hour / 3600 * times.time_s / (times.tokens * parallel.data) * 1e6
     return CostPlan(gpus, price, per_hour, million)
-
-
-def _notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
-    """What a reader should know before he trusts the numbers."""
-    question = prepared.question
-    notes = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
-    flags = solved.engine.whole_flags
-    sequences = solved.step.sequences
-    limit = flags.get("max_num_seqs")
-    if sequences and limit and sequences > limit:
-        notes.append(
-            f"{sequences} sequences exceed max_num_seqs {limit}: the engine queues the rest"
-        )
-    budget = flags.get("max_num_batched_tokens")
-    if solved.step.tokens and budget and solved.step.tokens > budget:
-        notes.append(
-            f"{solved.step.tokens:,} tokens exceed max_num_batched_tokens {budget:,}: "
-            "the engine would cut this step into several"
-        )
-    longest = max((int(g.kv_tokens) for g in solved.step.load.groups), default=0)
-    trained = question.model.max_context
-    if trained and longest > trained:
-        notes.append(f"a context of {longest:,} exceeds the {trained:,} the model was made for")
-    if question.deployment.parallel.tensor > 1 and not solved.engine.facts["peer_to_peer"]:
-        notes.append(
-            f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
-            "and take longer than the link rate says"
-        )
-    notes += _other_versions(prepared, solved.engine)
-    if not memory.fits:
-        notes.append("it does not fit: the times are those of a GPU with more memory")
-    return tuple(dict.fromkeys(notes))
-
-
-def _other_versions(prepared: Prepared, engine: Engine) -> list[str]:
-    """Whole runs that another version of the engine made."""
-    runs = prepared.adjusted.runs
-    wanted = version_key(engine.version)
-    if runs is None or not runs.versions:
-        return []
-    if any(_begins_alike(version_key(version), wanted) for version in runs.versions):
-        return []
-    ran = ", ".join(runs.versions)
-    return [
-        f"the runs that correct this plan were of {engine.spec.title} {ran}, not of its version"
-    ]
-
-
-def _begins_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(a == b for a, b in zip(one, other, strict=False))

@@ -43,6 +43,10 @@ def _cause(judgement: Judgement, run: Run, predicted: Expected) -> str:
             "speculative decoding, which the run names: several tokens a step",
         ),
         (
+            metric == "step" and any(path.startswith("step.prefill") for path in run.context),
+            "a prefix cache that skips most of the prompt, or a trace of only some kernels",
+        ),
+        (
             metric == "step" and bool(run.kernels),
             "a trace that holds only some of the step's kernels",
         ),

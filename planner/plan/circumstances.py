@@ -47,8 +47,12 @@ def part_of(path: str) -> str:
 
 def planned(plan: Plan) -> dict[str, Any]:
     """What a plan says of the circumstances, by dotted path."""
-    given = {k: v for k, v in plan.deployment.items() if k not in _NO_CIRCUMSTANCE}
-    return dict(_flat(given, "")) | {"model": plan.model.name, "gpu": plan.gpu}
+    return deployed(plan.deployment) | {"model": plan.model.name, "gpu": plan.gpu}
+
+
+def deployed(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """What a deployment, as plain data, says of the circumstances, by dotted path."""
+    return dict(_flat({k: v for k, v in deployment.items() if k not in _NO_CIRCUMSTANCE}, ""))
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -91,7 +95,7 @@ def _alike(path: str, one: Any, other: Any) -> bool:
     if path == "model":
         return _model(one) == _model(other)
     if path == "gpu":
-        return _same_gpu(str(one), str(other))
+        return same_gpu(str(one), str(other))
     if path == "backend.version":
         return all(a == b for a, b in zip(_version(one), _version(other), strict=False))
     if path == "backend.name":
@@ -120,7 +124,7 @@ def _version(value: Any) -> list[str]:
     return str(value).lower().removeprefix("v").partition("+")[0].split(".")
 
 
-def _same_gpu(one: str, other: str) -> bool:
+def same_gpu(one: str, other: str) -> bool:
     """One chip name in common, and no two forms or memory sizes (``NVIDIA H100 80GB HBM3``)."""
     first, second = set(_tokens(one)), set(_tokens(other))
     for kind in (_chips, _forms, _sizes):

@@ -14,7 +14,7 @@ from planner.cost.types import Device, NodeCost
 from planner.graph.types import ModelGraph
 from planner.graph.window import NodeKey, Window
 from planner.plan.solve import SolvedStep
-from planner.plan.types import KernelRow, NodeRow, Totals
+from planner.plan.types import KernelRow, KernelRun, NodeRow, Totals
 
 
 def node_rows(
@@ -112,6 +112,31 @@ def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
     return tuple(sorted(merged.values(), key=_place(solved)))
 
 
+def kernel_order(solved: SolvedStep, rows: tuple[KernelRow, ...]) -> tuple[KernelRun, ...]:
+    """The order in which the rows run: block after block, within one as its nodes stand."""
+    position = {_key(row.block, row.name, row.nodes): at for at, row in enumerate(rows)}
+    return tuple(
+        KernelRun(
+            run.times,
+            tuple(
+                sorted(
+                    position[_key(run.block.label, kernel.group.name, _names(kernel))]
+                    for kernel in run.kernels
+                )
+            ),
+        )
+        for run in solved.chosen.runs
+    )
+
+
+def _key(block: str, name: str, nodes: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
+    return block, name, nodes
+
+
+def _names(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(name for _, name in kernel.group.border.nodes)
+
+
 def _place(solved: SolvedStep) -> Callable[[KernelRow], tuple[int, int]]:
     """Where a kernel's first node stands in the model: an order in which rows read well.
 
@@ -152,7 +177,7 @@ def _kernel_row(
         group.rule.name if group.rule else None,
         run.block.label,
         run.times,
-        tuple(name for _, name in group.border.nodes),
+        _names(kernel),
         any(offset for offset, _ in group.nodes),
         group.launches,
         float(work.matmul_flops),

@@ -64,6 +64,36 @@ class KernelTime:
 
 
 @dataclass(frozen=True)
+class KernelStep:
+    """One kernel of a representative step, at its place in the order of starts."""
+
+    name: str
+    time_s: float
+    """Median over the steps of that shape."""
+
+
+@dataclass(frozen=True)
+class TracedSteps:
+    """The steps of a trace, and the kernels of the commonest kind of step.
+
+    Of several GPUs it is one, the one that worked longest.
+    """
+
+    count: int
+    """Steps in the file, of every kind."""
+    alike: int
+    """Those of them that run the same kernels in the same order: what the rest here is about."""
+    found_by: str
+    """What told one step from the next, in words."""
+    sequence: tuple[KernelStep, ...] = ()
+    """Empty where the file keeps no order."""
+    wall_s: float | None = None
+    """Median from the start of a step to the start of the next; None without two in a row."""
+    busy_s: float | None = None
+    """Median time in which some kernel ran, overlaps counted once."""
+
+
+@dataclass(frozen=True)
 class Run:
     """What one file reports of one benchmark."""
 
@@ -79,3 +109,5 @@ class Run:
     kernels: tuple[KernelTime, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader should know: definitions that differ, units that were mislabelled."""
+    traced: TracedSteps | None = None
+    """Steps found in a trace; None where the file is none or no step could be told."""

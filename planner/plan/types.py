@@ -114,6 +114,16 @@ class KernelRow:
 
 
 @dataclass(frozen=True)
+class KernelRun:
+    """Kernels that run one after the other, the whole of it ``times`` over."""
+
+    times: int
+    """How often they run so."""
+    kernels: tuple[int, ...]
+    """Positions in the plan's ``kernels``."""
+
+
+@dataclass(frozen=True)
 class MemoryPlan:
     """Memory of one GPU."""
 
@@ -217,3 +227,5 @@ class Plan:
     workload: WorkloadPlan | None
     cost: CostPlan
     notes: tuple[str, ...]
+    order: tuple[KernelRun, ...] = ()
+    """The step in order of execution; empty in a plan stored before it was kept."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 
 from planner.report.cells import DASH, small, table, words
 
@@ -22,11 +23,16 @@ def fits_view(rows: Sequence[Mapping[str, Any]], out: str) -> RenderableType:
     """What `planner calibrate fit` fitted, and where it went."""
     if not rows:
         return small("no measured kernels match; see --family, --gpu and --engine")
+    return Group(fit_table(rows), small(f"{_UNSEEN}{_ABOUT} Written to {out}."))
+
+
+def fit_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Errors of each fit on rows that it has not seen."""
     found = table(("GPU", "engine", "kernel", *_ERRORS), left=(0, 1, 2))
     for row in rows:
         names = (words(row[name]) for name in ("gpu", "engine", "kernel"))
         found.add_row(*names, *_errors(row))
-    return Group(found, small(f"{_UNSEEN}{_ABOUT} Written to {out}."))
+    return found
 
 
 def errors_view(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> RenderableType:

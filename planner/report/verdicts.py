@@ -12,21 +12,25 @@ from planner import units
 from planner.plan.runs import UNITS
 from planner.plan.verdict import Judgement, Verdict
 from planner.report.cells import DASH, bullets, facts, heading, rate, small, table, words
+from planner.report.trend import trends_view
 
-_STYLES = {
+VERDICT_STYLES = {
     "pass": "green",
     "improve": "green",
     "regress": "red",
     "incomparable": "yellow",
     "too_few_samples": "yellow",
 }
+"""Colour beside the word, never instead of it."""
 _SLOWER = "ratio: how many times slower; above 1 is worse."
 
 
-def recorded_view(runs: Sequence[Mapping[str, Any]], plan: str) -> RenderableType:
-    """What `planner record` kept."""
+def recorded_view(
+    runs: Sequence[Mapping[str, Any]], plan: str, kernels: Sequence[Sequence[str]]
+) -> RenderableType:
+    """What `planner record` kept; ``kernels`` is what each run's kernels say, in sentences."""
     parts: list[RenderableType] = []
-    for run in runs:
+    for run, said in zip(runs, kernels, strict=True):
         kept = "recorded" if run["new"] else "already known"
         parts.append(heading(f"run {run['run_id']}: {kept}, plan {run['plan_id']} ({plan})"))
         parts.append(words(f"{run['source']['tool']}, {run['source']['format']}"))
@@ -36,7 +40,7 @@ def recorded_view(runs: Sequence[Mapping[str, Any]], plan: str) -> RenderableTyp
                 for each in run["metrics"]
             )
         )
-        parts.append(bullets(run["notes"]))
+        parts.append(bullets([*run["notes"], *said]))
     return Group(*parts)
 
 
@@ -45,7 +49,7 @@ def verdict_view(run_id: str, verdict: Verdict) -> RenderableType:
     return Group(
         Text.assemble(
             words(f"run {run_id} against {verdict.against}: "),
-            words(_said(verdict.verdict), f"bold {_STYLES[verdict.verdict]}"),
+            words(_said(verdict.verdict), f"bold {VERDICT_STYLES[verdict.verdict]}"),
         ),
         words(verdict.reason),
         *(_judgements(verdict.judgements) if verdict.judgements else ()),
@@ -89,7 +93,7 @@ def history_view(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
             DASH if row["ratio"] is None else f"{row['ratio']:.2f}",
             words(row["baseline"] or DASH),
         )
-    return Group(found, small(_SLOWER))
+    return Group(found, small(_SLOWER), trends_view(rows))
 
 
 def figure(metric: str, value: float) -> str:
@@ -121,6 +125,6 @@ def _judgements(rows: Sequence[Judgement]) -> tuple[RenderableType, ...]:
             f"{row.ratio:.2f}",
             DASH if row.interval is None else f"{row.interval[0]:.2f} to {row.interval[1]:.2f}",
             DASH if row.p_value is None else f"{row.p_value:.2g}",
-            words(_said(row.verdict), _STYLES[row.verdict]),
+            words(_said(row.verdict), VERDICT_STYLES[row.verdict]),
         )
     return found, small(_SLOWER)

@@ -212,8 +212,8 @@ def fields_at(spec: type[BaseModel], loc: Path) -> tuple[str, ...]:
     places: list[Any] = [spec]
     for part in loc:
         # a part that leads nowhere is a union's tag and leaves us where we are
-        places = [inner for place in places for inner in _inside(place, part)] or places
-    models = [flat for place in places for flat in _flat(place) if _is_model(flat)]
+        places = [inner for place in places for inner in members_at(place, part)] or places
+    models = [flat for place in places for flat in flat_members(place) if _is_model(flat)]
     return tuple(
         info.alias or name for model in models for name, info in model.model_fields.items()
     )
@@ -223,22 +223,22 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _flat(annotation: Any) -> Iterator[Any]:
-    """The members of a union, however it is wrapped."""
+def flat_members(annotation: Any) -> Iterator[Any]:
+    """The members of a union of types, however it is wrapped."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _flat(get_args(annotation)[0])
+        yield from flat_members(get_args(annotation)[0])
     elif origin in (Union, types.UnionType):
         for member in get_args(annotation):
             tagged = any(isinstance(extra, Tag) for extra in getattr(member, "__metadata__", ()))
-            yield from [member] if tagged else _flat(member)
+            yield from [member] if tagged else flat_members(member)
     else:
         yield annotation
 
 
-def _inside(annotation: Any, part: str | int) -> Iterator[Any]:
+def members_at(annotation: Any, part: str | int) -> Iterator[Any]:
     """Annotations that a field, key or position of ``annotation`` leads to."""
-    for flat in _flat(annotation):
+    for flat in flat_members(annotation):
         tags = [extra.tag for extra in getattr(flat, "__metadata__", ()) if isinstance(extra, Tag)]
         inner = get_args(flat)
         if tags:

@@ -56,6 +56,11 @@ def load_deployment(path: Path, sets: Sequence[str] = ()) -> DeploymentSpec:
     return cast("DeploymentSpec", _load(changed, "deployment"))
 
 
+def deployment_of(data: dict[str, Any], document: Document) -> DeploymentSpec:
+    """The checked deployment of plain data that stands in ``document``. Raises SpecError."""
+    return cast("DeploymentSpec", _load(Reading(data, document, (), whole=True), "deployment"))
+
+
 def _load(reading: Reading, kind: str | None) -> Spec:
     faults = list(reading.faults)
     # a value that YAML rules refuse gets no second fault from its type

@@ -234,13 +234,18 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as stream:
             raw = stream.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}", _neighbour(path)) from None
+        raise absent(path) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PlannerError(f"cannot read {str(path)!r}: {reason}") from None
     if len(raw) > LARGEST_BYTES:
         raise UsageError(f"{path} is larger than 1 MiB, too large for a spec")
     return raw
+
+
+def absent(path: Path) -> UsageError:
+    """The error for a file that does not exist, with the name of one that may be meant."""
+    return UsageError(f"there is no file {path}", _neighbour(path))
 
 
 def _neighbour(path: Path) -> str | None:

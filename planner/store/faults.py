@@ -13,6 +13,11 @@ from planner.errors import StoreError
 
 _Sentence = tuple[str, str, str]
 
+_REFERS = (
+    "lacks what is referred to",
+    "another process may have removed it; an export is imported whole",
+)
+
 _SQLITE: tuple[_Sentence, ...] = (
     ("SQLITE_NOTADB", "is no SQLite database", "name another file; this one was left as it is"),
     ("SQLITE_CORRUPT", "is damaged", "put a copy in its place, or try sqlite3's .recover"),
@@ -22,6 +27,7 @@ _SQLITE: tuple[_Sentence, ...] = (
     ("SQLITE_IOERR", "met an error of the disk", "check its space, its health and size limits"),
     ("SQLITE_BUSY", "is locked by another process", "wait for that process to end, then repeat"),
     ("SQLITE_LOCKED", "is locked by another process", "wait for that process to end, then repeat"),
+    ("SQLITE_CONSTRAINT_FOREIGNKEY", *_REFERS),
     ("SQLITE_PROTOCOL", "cannot be locked", "keep it on a local disk, not on a network share"),
 )
 """Beginning of SQLite's name of an error, what it means, what to do."""
@@ -35,6 +41,7 @@ _POSTGRESQL: tuple[_Sentence, ...] = (
     ("531", "could not grow: the server's disk is full", "free some space there and repeat"),
     ("53", "has no room for another connection or its memory", "wait a little, then repeat"),
     ("55P03", "is locked by another process", "wait for that process to end, then repeat"),
+    ("23503", *_REFERS),
     ("40", "was changed by another process at the same moment", "repeat the command"),
     ("57", "ended the connection", "see whether the server is restarting, then repeat"),
     ("08", "lost the connection", "check the network and the server, then repeat"),

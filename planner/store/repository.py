@@ -1,4 +1,4 @@
-"""Saving plans and finding them again. Rows are appended; nothing here edits or removes one."""
+"""Saving plans and finding them again. Rows are appended; nothing here edits one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 
 from planner.errors import UsageError
-from planner.store.baselines import BaselineMethods
+from planner.store.removal import RemovalMethods
 from planner.store.session import resolved
 from planner.store.tables import plan as plan_table
 from planner.store.tables import plan_kernel
-from planner.store.types import PlanRow, StoredPlan
+from planner.store.tables import run as run_table
+from planner.store.types import Contents, PlanRow, StoredPlan
 
 _KERNEL_COLUMNS = ("name", "block", "repeat", "hbm_bytes", "time_s", "bound", "evidence")
 _ROW_COLUMNS = [plan_table.c[field.name] for field in fields(PlanRow)]
 
 
-class Store(BaselineMethods):
+class Store(RemovalMethods):
     """An open database. Every method raises StoreError when the database refuses."""
 
     def save_plan(self, plan: StoredPlan) -> bool:
@@ -78,10 +79,29 @@ class Store(BaselineMethods):
         with self._reading() as connection:
             ids = connection.execute(select(*key).order_by(plan_table.c.created_at, *key)).all()
         for plan_id, result_hash in ids:
-            query = select(plan_table).where(key[0] == plan_id, key[1] == result_hash)
-            with self._reading() as connection:
-                row = connection.execute(query).mappings().one()
-            yield StoredPlan(**row)
+            yield self.result(plan_id, result_hash)
+
+    def result(self, plan_id: str, result_hash: str) -> StoredPlan:
+        """One result of a plan, by whole ids. Raises UsageError when it isn't there."""
+        columns = plan_table.c
+        query = select(plan_table).where(
+            columns.plan_id == plan_id, columns.result_hash == result_hash
+        )
+        with self._reading() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise UsageError(f"plan {plan_id} is not in the store any more", "repeat the command")
+        return StoredPlan(**row)
+
+    def contents(self) -> Contents:
+        """How much there is of everything."""
+        counted = (plan_table, run_table)
+        with self._reading() as connection:
+            plans, runs = (
+                int(connection.scalar(select(func.count()).select_from(table)) or 0)
+                for table in counted
+            )
+        return Contents(plans, runs, len(self.baselines()), self.size_bytes())
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:

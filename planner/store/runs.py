@@ -1,6 +1,7 @@
 """Saving measured runs and finding them again: what a tool reported, and its file whole beside it.
 
-The ``context`` column holds a run's circumstances with its place in the file, notes and kernels.
+The ``context`` column holds a run's circumstances with its place in the file, notes, kernels and
+the kernels of one step.
 The ``sample`` table holds its figures, and below them the single measurements under ``sample``.
 """
 
@@ -15,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from planner.errors import UsageError
-from planner.plan.runs import UNITS, KernelTime, Metric, Run, Source
-from planner.plan.values import plain
+from planner.plan.runs import UNITS, KernelTime, Metric, Run, Source, TracedSteps
+from planner.plan.values import plain, restore
 from planner.store.session import Session, resolved
 from planner.store.tables import run as run_table
 from planner.store.tables import sample as sample_table
@@ -24,9 +25,8 @@ from planner.store.types import RunRow, StoredRun
 
 _SINGLE = "sample"
 """The statistic of a single measurement."""
-_ROW_COLUMNS = [
-    run_table.c[name] for name in ("run_id", "plan_id", "recorded_at", "format", "tool")
-]
+ROW_COLUMNS = [run_table.c[name] for name in ("run_id", "plan_id", "recorded_at", "format", "tool")]
+"""What a line of a listing is made of, beside its figures."""
 _AT_ONCE = 500  # ids in one question; SQLite takes 32,766 parameters
 
 
@@ -74,13 +74,11 @@ class RunMethods(Session):
         """The newest runs first, at most ``limit`` (one or more), of one plan where it is given."""
         if limit < 1:
             raise UsageError(f"cannot list {limit} runs", "ask for one or more")
-        query = select(*_ROW_COLUMNS)
+        query = select(*ROW_COLUMNS)
         if plan_id is not None:
             query = query.where(run_table.c.plan_id == plan_id)
         with self._reading() as connection:
-            rows = connection.execute(_newest_first(query).limit(limit)).mappings().all()
-            figures = _figures(connection, [row["run_id"] for row in rows], singles=False)
-        return [RunRow(**row, metrics=_metrics(figures[row["run_id"]])) for row in rows]
+            return run_rows(connection, _newest_first(query).limit(limit))
 
     def every_run(self) -> Iterator[StoredRun]:
         """Every run with its file, the oldest first, one at a time."""
@@ -90,6 +88,13 @@ class RunMethods(Session):
             ids = connection.scalars(query).all()
         for run_id in ids:
             yield self.run(run_id)
+
+
+def run_rows(connection: Connection, query: Select[Any]) -> list[RunRow]:
+    """Lines of a listing, with their figures, of a query for ``ROW_COLUMNS``."""
+    rows = connection.execute(query).mappings().all()
+    figures = _figures(connection, [row["run_id"] for row in rows], singles=False)
+    return [RunRow(**row, metrics=_metrics(figures[row["run_id"]])) for row in rows]
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:
@@ -108,6 +113,7 @@ def _run_row(stored: StoredRun) -> dict[str, Any]:
             "said": plain(run.context),
             "notes": list(run.notes),
             "kernels": plain(run.kernels),
+            "traced": plain(run.traced),
         },
         "raw": stored.raw,
     }
@@ -131,6 +137,12 @@ def _sample_rows(stored: StoredRun) -> list[dict[str, Any]]:
         }
         for position, (name, statistic, value) in enumerate(figures)
     ]
+
+
+def traced(document: Mapping[str, Any]) -> TracedSteps | None:
+    """The steps of a trace in a stored or exported run; none in one kept before they were read."""
+    found = document.get("traced")
+    return restore(TracedSteps, found) if found else None
 
 
 _Figure = tuple[str, str, float]
@@ -174,6 +186,7 @@ def _stored(row: Mapping[str, Any], figures: Sequence[_Figure]) -> StoredRun:
             circumstances["said"],
             tuple(KernelTime(**kernel) for kernel in circumstances["kernels"]),
             tuple(circumstances["notes"]),
+            traced(circumstances),
         ),
         raw=bytes(row["raw"]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -47,6 +48,19 @@ class Session:
         """Give the connections back."""
         self._engine.dispose()
 
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite store; None for a server and for one in memory."""
+        url = self._engine.url
+        return Path(url.database) if self._is_sqlite and url.database else None
+
+    def size_bytes(self) -> int | None:
+        """Of the file with its journal; None where there is none."""
+        if self.file is None:
+            return None
+        parts = (self.file.with_name(self.file.name + end) for end in ("", "-wal"))
+        return sum(part.stat().st_size for part in parts if part.exists())
+
     def revision(self) -> str:
         """The revision of its tables."""
         with self._reading() as connection:
@@ -57,7 +71,7 @@ class Session:
 
         Raises UsageError for a server, and for a file that is there already.
         """
-        if self._engine.dialect.name != "sqlite":
+        if not self._is_sqlite:
             hint = "use pg_dump, or planner db export"
             raise UsageError("only a SQLite store is copied to a file", hint)
         if file.exists():
@@ -69,9 +83,24 @@ class Session:
             # engine would begin.
             with explained(str(file)), closing(self._engine.raw_connection()) as raw:
                 raw.cursor().execute("VACUUM INTO ?", (str(unfinished),))
+            durable(unfinished)  # which VACUUM INTO leaves to others
             unfinished.rename(file)
+            durable(file.parent)
         finally:
             unfinished.unlink(missing_ok=True)
+
+    def compact(self) -> None:
+        """Give the space of removed rows back to the disk; a server does so by itself."""
+        if self.file is None:
+            return
+        with explained(self._place), closing(self._engine.raw_connection()) as raw:
+            cursor = raw.cursor()
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -91,13 +120,22 @@ class Session:
     def _insert_unless_there(self, table: Table) -> ReturningInsert[Any]:
         """Returns a row when it inserted one; drivers do not agree on counts of rows."""
         key = next(iter(table.primary_key.columns))
-        if self._engine.dialect.name == "sqlite":
+        if self._is_sqlite:
             from sqlalchemy.dialects import sqlite
 
             return sqlite.insert(table).on_conflict_do_nothing().returning(key)
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table).on_conflict_do_nothing().returning(key)
+
+
+def durable(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk before going on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def resolved(

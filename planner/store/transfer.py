@@ -5,17 +5,21 @@ One object a line; the first says the format. What a store has already stays as 
 
 from __future__ import annotations
 
+import errno
 import json
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from planner.errors import Fault, SpecError, Where
+from planner.errors import Fault, SpecError, UsageError, Where
 from planner.plan.runs import KernelTime, Metric, Run, Source
 from planner.plan.values import plain
 from planner.store.repository import Store
+from planner.store.runs import traced
+from planner.store.session import durable
 from planner.store.types import BaselineRow, StoredPlan, StoredRun
 
 FORMAT = 1
@@ -25,14 +29,46 @@ KINDS = ("plan", "run", "baseline")
 
 def export_lines(store: Store) -> Iterator[str]:
     """Everything in the store, each line with its newline; what is referred to comes first."""
-    yield _line({"kind": "planner-export", "format": FORMAT})
-    for plan in store.every_plan():
-        yield _line({"kind": "plan", **vars(plan)})
-    for stored in store.every_run():
-        raw = b64encode(stored.raw).decode("ascii")
-        yield _line({"kind": "run", **vars(stored), "run": plain(stored.run), "raw": raw})
+    yield from lines_of(store.every_plan(), store.every_run())
     for row in store.every_baseline():
         yield _line({"kind": "baseline", **vars(row)})
+
+
+def lines_of(plans: Iterable[StoredPlan], runs: Iterable[StoredRun]) -> Iterator[str]:
+    """An export of some plans and runs alone."""
+    yield _line({"kind": "planner-export", "format": FORMAT})
+    for plan in plans:
+        yield _line({"kind": "plan", **vars(plan)})
+    for stored in runs:
+        raw = b64encode(stored.raw).decode("ascii")
+        yield _line({"kind": "run", **vars(stored), "run": plain(stored.run), "raw": raw})
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> int:
+    """Write a new file, on the disk when this returns; how many lines. None is left on failure.
+
+    Raises UsageError when it is there already or cannot be written.
+    """
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            try:
+                count = sum(1 for line in lines if out.write(line))
+                out.flush()
+                durable(file)
+                durable(file.parent)
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        # Closing writes once more, so what failed above fails again here, as OSError too.
+        reason = error.strerror
+        raise UsageError(f"{file} cannot be written: {reason}", _hint(error)) from error
+    return count
+
+
+def _hint(error: OSError) -> str:
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    return "name a file where there is more space" if full else "name a new file"
 
 
 def import_lines(store: Store, lines: Iterable[str], file: str) -> dict[str, tuple[int, int]]:
@@ -103,6 +139,7 @@ def _run(data: Mapping[str, Any]) -> Run:
         data["context"],
         tuple(KernelTime(**kernel) for kernel in data["kernels"]),
         tuple(data["notes"]),
+        traced(data),
     )
 
 

@@ -69,6 +69,30 @@ class StoredRun:
 
 
 @dataclass(frozen=True)
+class Removable:
+    """Plans and runs older than a moment that nothing in the store refers to."""
+
+    before: datetime
+    plans: tuple[PlanRow, ...]
+    """The oldest first, as the runs."""
+    runs: tuple[RunRow, ...]
+    file_bytes: int
+    """Of the files that the runs were read from, which the store keeps whole."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """How much a store holds."""
+
+    plans: int
+    runs: int
+    baselines: int
+    """Names that stand for a run at present."""
+    size_bytes: int | None
+    """Of a SQLite file with its journal; None for a server and in memory."""
+
+
+@dataclass(frozen=True)
 class BaselineRow:
     """One run that a name stands for, or stood for until another superseded it."""
 

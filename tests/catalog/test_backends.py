@@ -97,6 +97,8 @@ triton_poi_fused__to_copy_add_embedding_1
 triton_poi_fused_index_copy_2
 triton_poi_fused_index_put_3
 triton_tem_fused_mm_4
+triton_poi_fused_mul_silu_slice_1
+triton_poi_fused_add_cat_index_select_mul_split_split_with_sizes_sub_unsqueeze_view_3
 void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>
 void at::native::vectorized_elementwise_kernel<4, at::native::silu_kernel(at::TensorIteratorBase&)>
 void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&)>
@@ -108,6 +110,40 @@ void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false,
 void at::native::(anonymous namespace)::CatArrayBatchedCopy_aligned16_contig<at::native::OpaqueType<2u>, unsigned int, 4, 64, 64>
 void at::native::index_elementwise_kernel<128, 4, at::native::gpu_index_kernel<at::native::index_put_kernel_impl>>
 void at::native::index_copy_kernel_impl<at::native::OpaqueType<2>>
+void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, 2ul>>
+void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>>
+void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float>>>>
+void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, 4>>
+void flash::prepare_varlen_num_blocks_kernel<1, true>(int, int, int, int const*)
+fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::bfloat16_t>::Params)
+void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u, (cub::BlockScanAlgorithm)2, 4u, true, float, int>
+void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::DeviceRadixSortPolicy<float, long>>
+void one_shot_all_reduce_kernel<c10::BFloat16, 16, 8, false>
+ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)
+void wvSplitK_hf_sml_<__hip_bfloat16, 64, 2, 16, 8, 2, 1>
+Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x64_MI16x16x1
+void fused_add_rmsnorm_kernel<__nv_bfloat16, 4096>
+void rmsnorm_kernel<__nv_bfloat16, 4096>
+void store_cache_kernel<256, 1, long>
+graph_0_cpp_fused_add_mean_mul_pow_rsqrt_1
+graph_0_cpp_fused_mul_silu_2
+graph_0_cpp_fused_embedding_0
+graph_0_cpp_fused_index_put_0
+mkl::_mkl_linear
+aten::mm
+aten::clone
+aten::_scaled_dot_product_flash_attention_for_cpu
+aten::rms_norm
+aten::layer_norm
+aten::mul
+aten::add
+aten::tanh
+aten::pow
+aten::cat
+aten::copy_
+aten::index_copy_
+aten::index_select
+aten::embedding
 void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)
 void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>
 ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -253,3 +254,50 @@ def test_history_shows_runs_whose_plan_is_not_in_the_store(run, record, planned,
     assert (row["run_id"], row["predicted"]) == (mine, None)
     assert row["measured"] == pytest.approx(0.009)
     assert run("accept", mine, "--db", "other.db").code == 2
+
+
+def test_history_is_drawn_beside_the_table(run, record, planned):
+    record(planned, "--value", step(planned, 1.0))
+    outcome = run("history", "--chart", "history.svg")
+    assert outcome.code == 0
+    assert outcome.out.endswith("\nchart: history.svg\n")
+    assert "Time of a step, mean" in Path("history.svg").read_text(encoding="utf-8")
+    as_json = run("history", "--chart", "history.json", "--json")
+    assert len(json.loads(as_json.out)["rows"]) == 1
+    assert "vega-lite" in Path("history.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("history.pdf", "history.pdf names no format of a chart"),
+        ("no/history.png", "no/history.png cannot be written: No such file or directory"),
+    ],
+)
+def test_a_chart_that_cannot_be_drawn_ends_with_2(run, record, planned, file, message):
+    record(planned, "--value", step(planned, 1.0))
+    outcome = run("history", "--chart", file)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert message in outcome.err
+
+
+def test_a_chart_of_nothing_ends_with_2(run, planned):
+    outcome = run("history", "--chart", "history.html")
+    assert outcome.code == 2
+    assert "no recorded run matches" in outcome.err
+    assert not Path("history.html").exists()
+
+
+def test_a_chart_without_its_packages_says_what_to_install(run, record, planned, monkeypatch):
+    record(planned, "--value", step(planned, 1.0))
+    monkeypatch.setitem(sys.modules, "altair", None)
+    outcome = run("history", "--chart", "history.html")
+    assert outcome.code == 2
+    assert "altair is not installed (pip install 'inference-planner[charts]')" in outcome.err
+    assert run("history").code == 0
+
+
+def test_three_runs_have_a_trend(run, record, planned):
+    for times in (1.0, 1.1, 2.0):
+        record(planned, "--value", step(planned, times))
+    assert "▁▂█" in run("history").out  # 0.1 / 1.0 of 7 blocks up is the first above the lowest

@@ -15,6 +15,7 @@ from planner.units import (
     HERTZ,
     PRICE_PER_HOUR,
     SECONDS,
+    SPAN,
     WATTS,
 )
 
@@ -145,6 +146,17 @@ def test_nought_is_a_cost_but_no_rate(dimension):
             dimension.parse(text)
     else:
         assert dimension.parse(text) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("36h", 36 * 3600), ("90d", 90 * 24 * 3600), ("2 w", 14 * 24 * 3600), ("0d", 0)],
+)
+def test_spans_of_time_are_hours_days_and_weeks(text, seconds):
+    """No seconds: what is asked is how old something must be."""
+    assert SPAN.parse(text) == seconds
+    with pytest.raises(ValueError, match=r"^'s' is a unit of time, not of span of time"):
+        SPAN.parse("5s")
 
 
 def test_an_amount_beyond_floats_is_refused():

@@ -1,6 +1,9 @@
 """Examples of the documentation: commands run, specs load and plan, hand-made sums come out."""
 
 import json
+import re
+from pathlib import Path
+from statistics import median
 
 import pytest
 from docs_pages import ROOT, blocks, commands, generator, text
@@ -19,6 +22,7 @@ OUTPUTS = generator().outputs
 YAML = blocks("docs/specs.md", "yaml")
 FRAGMENTS = [block for block in YAML if block.startswith("# a fragment")]
 WHOLE = [block for block in YAML if block not in FRAGMENTS]
+CI = ROOT / "docs/examples/ci"
 SPEC = "specs/qwen2.5-7b-rtx4090.yaml"
 
 
@@ -76,6 +80,70 @@ def test_the_spec_in_the_readme_is_the_shipped_one():
 def test_there_is_an_example_of_every_kind():
     """Each kind of spec is shown whole."""
     assert {data(block).get("kind", "deployment") for block in WHOLE} == set(KINDS)
+
+
+def example_in_ci():
+    """The page's session as it runs now: what each command prints, by the command."""
+    bodies = re.findall(
+        r"<!-- session: (\S+) -->\n(.*?)<!-- end -->", text("docs/baselines.md"), re.DOTALL
+    )
+    assert {folder for folder, _ in bodies} == {"docs/examples/ci"}
+    replayed = generator().sessions.replayed(tuple(body for _, body in bodies), CI, ROOT)
+    whole = "\n".join(replayed).replace("```console\n", "").replace("```\n", "")
+    parts = re.split(r"^\$ (.+)$", whole, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def median_of(name):
+    """The median of a benchmark file of the example."""
+    return median(json.loads((CI / name).read_text(encoding="utf-8"))["latencies"])
+
+
+def test_the_check_in_ci_passes_and_fails_as_the_page_shows():
+    """The same again is no change, 8 % more is a regress, and once accepted it is none."""
+    ran = [(c, out) for c, out in example_in_ci() if c.startswith("sh check.sh")]
+    (_, same), (_, slower), (_, accepted) = ran
+    for name, out, verdict, code in (
+        ("same.json", same, "pass", 0),
+        ("slower.json", slower, "regress", 1),
+    ):
+        ratio = median_of(name) / median_of("release.json")
+        assert f"against baseline release: {verdict}\n" in out
+        assert f"median latency {ratio:.2f} × the baseline's" in out
+        assert out.rstrip().endswith(f"exit code {code}")
+    assert accepted.rstrip().endswith("against baseline release: pass")
+
+
+def test_the_history_in_the_page_has_the_three_runs_and_the_prune_the_one_nobody_accepted():
+    """Two were accepted, one after the other; ids are those that recording printed."""
+    printed = dict(example_in_ci())
+    ids = re.findall(r"run (\w{12}) against baseline", "".join(printed.values()))
+    history = printed["planner history --baseline release"]
+    assert [run in history for run in ids] == [True] * 3
+    (gone,) = re.findall(
+        r"^run +(\w{12})", printed["planner db prune --older-than 0h"], re.MULTILINE
+    )
+    assert gone == ids[0]
+
+
+def test_the_lines_of_the_check_and_the_job_are_those_of_the_example():
+    """The shell block is in check.sh; the job measures the deployment and runs the check."""
+    (lines,) = [block for block in blocks("docs/baselines.md", "sh") if "id_of" in block]
+    assert lines in (CI / "check.sh").read_text(encoding="utf-8")
+    (job,) = data(blocks("docs/baselines.md", "yaml")[-1])["jobs"].values()
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    load = data((CI / "chat.yaml").read_text(encoding="utf-8"))["workload"]
+    measured = next(step for step in steps if step.startswith("vllm"))
+    for option, key in (("batch-size", "batch"), ("input-len", "input"), ("output-len", "output")):
+        assert f"--{option} {load[key]} " in measured
+    samples = json.loads((CI / "release.json").read_text(encoding="utf-8"))["latencies"]
+    assert f"--num-iters {len(samples)} " in measured
+    assert any(step.startswith("sh docs/examples/ci/check.sh ") for step in steps)
+    drawn = next(step for step in steps if step.startswith("planner history"))
+    history = generator().commands.all_commands()["history"]
+    assert history.make_context("history", drawn.split()[2:]).params["chart"] == Path(
+        "history.html"
+    )
 
 
 @pytest.mark.parametrize("block", WHOLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -39,6 +40,20 @@ def store(url):
 def file(tmp_path):
     """The file of a SQLite store that is not there yet."""
     return tmp_path / "plans.db"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 1 MiB. Skips where this user may mount none."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no permission to mount a small disk")
+    yield folder
+    subprocess.run(["umount", folder], check=True, capture_output=True)
 
 
 @pytest.fixture

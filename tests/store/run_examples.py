@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from planner.plan.runs import KernelTime, Metric, Run, Source
+from planner.plan.runs import KernelStep, KernelTime, Metric, Run, Source, TracedSteps
 from planner.store.database import open_store
 from planner.store.runs import recorded
 from planner.store.types import StoredRun
@@ -36,6 +36,7 @@ def example_run(number: int = 0, plan_id: str | None = "0" * 12, **changes: Any)
         "context": {"gpu": "rtx-4090", "parallel.tensor": 1, "backend.flags.enforce_eager": False},
         "kernels": (KernelTime("gemm", 28, 0.003),),
         "notes": ("taken from the plan: gpu",),
+        "traced": TracedSteps(4, 3, "argmax", (KernelStep("gemm", 0.0001),), 0.0071, 0.0065),
     }
     return recorded(
         Run(**{**parts, **changes}), raw, plan_id=plan_id, position=0,

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import resource
+import select
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+from run_examples import example_run
 from sqlalchemy import Engine, event
 from store_examples import example_plan
 
-from planner.errors import StoreError
+from planner.errors import StoreError, UsageError
 from planner.store import address, engine, schema
 from planner.store.database import open_store
+from planner.store.prune import prune
 
 
 def say(*words: object) -> None:
@@ -82,6 +86,52 @@ def fill_disk(url: str, size_bytes: str) -> None:
                 say(number)
         except StoreError as error:
             say(error)
+
+
+def prune_all(url: str, archive: str) -> None:
+    """Everything that nothing refers to, however young."""
+    with open_store(url) as store:
+        found = store.removable(datetime(9999, 1, 1, tzinfo=UTC))
+        done = prune(store, found, Path(archive))
+        say(*(row.run_id for row in done.removed.runs))
+
+
+def stop_in_prune(url: str, archive: str, words: str) -> None:
+    stop_at(Engine, words)
+    prune_all(url, archive)
+
+
+def prune_on(url: str, folder: str) -> None:
+    """Prune again and again until told to end."""
+    for number in range(1000):
+        prune_all(url, f"{folder}/{number}.jsonl")
+        if select.select([sys.stdin], [], [], 0)[0]:
+            return
+
+
+def record_fifty(url: str, first: str) -> None:
+    """Plans planned long ago, each looked up and then given a run and a name, as commands do."""
+    with open_store(url) as store:
+        for number in range(int(first), int(first) + 50):
+            plan = example_plan(number)
+            store.save_plan(plan)
+            run = example_run(number, plan.plan_id)
+            try:
+                store.save_run(run)
+                store.save_plan(plan)
+                store.set_baseline(f"b{number}", run.run_id, "ci")
+            except (StoreError, UsageError) as error:  # the run was pruned before it was accepted
+                say("refused", error)
+                continue
+            say(number)
+
+
+def full_disk_at_prune(url: str, archive: str, size_bytes: str) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size_bytes), int(size_bytes)))
+    try:
+        prune_all(url, archive)
+    except UsageError as error:
+        say(error)
 
 
 def modules(url: str) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
 
 import psycopg
 import pytest
+from run_examples import example_run
 from sqlalchemy import text
 from store_examples import actor, example_plan, finish, refusal, refused_save
 
-from planner.errors import StoreError
+from planner.errors import StoreError, UsageError
 from planner.store import address
 from planner.store.database import open_store
+from planner.store.prune import prune
+
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+"""After every example."""
 
 
 @contextmanager
@@ -26,7 +34,7 @@ def locked(url: str):
             yield
     else:
         with psycopg.connect(url) as other:
-            other.execute("LOCK TABLE plan IN ACCESS EXCLUSIVE MODE")
+            other.execute("LOCK TABLE plan, run, baseline IN EXCLUSIVE MODE")
             yield
 
 
@@ -154,6 +162,73 @@ def test_a_store_locked_by_another_process_is_refused_after_a_while(url):
         with locked(url):
             assert "is locked by another process (wait for" in refused_save(store)
         assert store.save_plan(example_plan(1)) is True
+
+
+@pytest.mark.parametrize("action", ["record", "accept", "prune"])
+def test_nothing_is_recorded_accepted_or_pruned_under_a_lock(url, tmp_path, action):
+    """Each is refused in the same words, and works once the other process is done."""
+    with open_store(url) as store:
+        store.save_run(example_run(0))
+    archives = (tmp_path / f"{number}.jsonl" for number in itertools.count())
+    actions = {
+        "record": lambda store: store.save_run(example_run(1)),
+        "accept": lambda store: store.set_baseline("main", example_run(0).run_id, "ci"),
+        "prune": lambda store: prune(store, store.removable(LATER), next(archives)),
+    }
+    with open_store(url, lock_wait_s=0.05) as store:
+        with (
+            locked(url),
+            pytest.raises(StoreError, match=r"is locked by another process \(wait for"),
+        ):
+            actions[action](store)
+        assert [run.run_id for run in store.every_run()] == [example_run(0).run_id]
+        assert actions[action](store)
+
+
+def test_a_run_for_a_file_that_may_not_be_written_is_refused_and_others_are_read(
+    bound_by_permissions,
+):
+    file = bound_by_permissions / "plans.db"
+    with open_store(str(file)) as store:
+        store.save_run(example_run(0))
+    file.chmod(0o400)
+    with open_store(str(file)) as store:
+        with pytest.raises(StoreError, match=r"cannot be written \(check the permissions"):
+            store.save_run(example_run(1))
+        with pytest.raises(StoreError, match=r"cannot be written \(check the permissions"):
+            store.set_baseline("main", example_run(0).run_id, "ci")
+        with pytest.raises(StoreError, match=r"cannot be written \(check the permissions"):
+            store.remove(store.removable(LATER))
+        assert list(store.every_run()) == [example_run(0)]
+
+
+def test_a_disk_that_is_full_loses_no_run_that_was_confirmed(small_disk, tmp_path):
+    """1 MiB takes some 20 runs of 40 kB with the journal; the 100th is asked for."""
+    file = small_disk / "plans.db"
+    runs = [replace(example_run(number), raw=b"x" * 40_000) for number in range(100)]
+    confirmed = []
+    with open_store(str(file)) as store:
+        with pytest.raises(StoreError, match=r"(the disk is full|error of the disk) \("):
+            confirmed.extend(run for run in runs if store.save_run(run))
+        assert len(confirmed) > 5
+    with open_store(str(file)) as store:
+        assert list(store.every_run()) == confirmed
+        store.back_up(tmp_path / "copy.db")
+    with open_store(str(tmp_path / "copy.db")) as store:
+        assert list(store.every_run()) == confirmed
+        assert store.save_run(runs[-1])
+
+
+def test_a_full_disk_under_the_archive_leaves_the_store_as_it_is(small_disk, file):
+    """Runs of 2 MB in all for a disk of one."""
+    with open_store(str(file)) as store:
+        for number in range(20):
+            store.save_run(replace(example_run(number), raw=b"x" * 100_000))
+        archive = small_disk / "archive.jsonl"
+        with pytest.raises(UsageError, match=r"No space left on device \(name a file where"):
+            prune(store, store.removable(LATER), archive)
+        assert not archive.exists()
+        assert len(list(store.every_run())) == 20
 
 
 def test_a_new_file_that_another_process_is_about_to_write_is_waited_for(file):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -31,6 +32,19 @@ def test_a_run_of_no_plan_comes_back_too(store):
     run = example_run(plan_id=None)
     store.save_run(run)
     assert store.run(run.run_id) == run
+
+
+def test_a_run_kept_before_steps_were_read_has_none(store):
+    """Its context column names no steps."""
+    run = example_run()
+    store.save_run(run)
+    with store._engine.begin() as connection:
+        context = json.loads(
+            connection.execute(text("SELECT CAST(context AS TEXT) FROM run")).scalar_one()
+        )
+        del context["traced"]
+        connection.execute(text("UPDATE run SET context = :it"), {"it": json.dumps(context)})
+    assert store.run(run.run_id) == replace(run, run=replace(run.run, traced=None))
 
 
 def test_saving_twice_is_a_no_op(store):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
-from run_examples import example_run
+from run_examples import FIRST, example_run
 from store_examples import example_plan
 
-from planner.errors import SpecError
+from planner.errors import SpecError, StoreError, UsageError
 from planner.store.database import open_store
-from planner.store.transfer import export_lines, import_lines
+from planner.store.transfer import export_lines, import_lines, write_lines
+from planner.store.types import BaselineRow
 
 
 @pytest.fixture
@@ -54,6 +56,17 @@ def test_a_file_from_sqlite_goes_into_either_database(store, tmp_path):
     assert store.run(example_run().run_id) == example_run()
 
 
+def test_a_run_exported_before_steps_were_read_has_none(filled, tmp_path):
+    lines = []
+    for line in export_lines(filled):
+        document = json.loads(line)
+        document.get("run", {}).pop("traced", None)
+        lines.append(json.dumps(document))
+    with open_store(str(tmp_path / "other.db")) as other:
+        assert import_lines(other, lines, "export.jsonl")["run"] == (2, 0)
+        assert other.run(example_run().run_id).run.traced is None
+
+
 def head(**changes) -> str:
     return json.dumps({"kind": "planner-export", "format": 1} | changes)
 
@@ -74,6 +87,36 @@ def test_lines_that_are_wrong_are_refused_with_their_place(store, lines, message
     with pytest.raises(SpecError) as refused:
         import_lines(store, lines, "e.jsonl")
     assert message in str(refused.value)
+
+
+def test_a_baseline_whose_run_is_nowhere_is_refused_in_a_sentence(filled, url, tmp_path):
+    """A line cut out of an export: the run isn't in this store, and neither is it in the file."""
+    lines = [line for line in export_lines(filled) if json.loads(line)["kind"] != "run"]
+    with open_store(str(tmp_path / "other.db")) as other:
+        with pytest.raises(StoreError, match=r"lacks what is referred to .* imported whole"):
+            import_lines(other, lines, "export.jsonl")
+        assert len(list(other.every_plan())) == 3
+
+
+def test_a_server_refuses_a_baseline_without_its_run_in_the_same_words(store):
+    row = BaselineRow("b" * 12, "main", "9" * 12, FIRST, "ci", None)
+    with pytest.raises(StoreError, match="lacks what is referred to"):
+        store.keep_baseline(row)
+
+
+def test_an_export_that_cannot_be_written_leaves_no_half_a_file(filled, tmp_path):
+    """A line that fails stands for a disk that is full."""
+
+    def lines():
+        yield "{}\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "export.jsonl"
+    with pytest.raises(
+        UsageError, match=r"No space left on device \(name a file where there is more"
+    ):
+        write_lines(file, lines())
+    assert not file.exists()
 
 
 def test_lines_before_a_wrong_one_are_kept(filled, tmp_path):

@@ -10,7 +10,8 @@ from planner.cli.common import archive
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
-    from planner.plan.runs import Metric
+    from planner.plan.matched import KernelMatch
+    from planner.plan.runs import Metric, Run
     from planner.plan.types import Plan
     from planner.plan.verdict import Reference, Verdict
     from planner.store.repository import Store
@@ -35,12 +36,62 @@ def _scalar(text: str) -> Any:
     return text
 
 
+def keep_runs(
+    store: Store, plan: Plan, raw: bytes, runs: Sequence[Run]
+) -> list[tuple[StoredRun, bool]]:
+    """Record the runs of a file beside their plan: each as it is kept, and whether it is new.
+
+    Raises UsageError where a run contradicts the plan.
+    """
+    from datetime import UTC, datetime
+
+    from planner.plan.circumstances import completed
+    from planner.store.runs import recorded
+
+    now = datetime.now(UTC)
+    whole = [completed(run, plan) for run in runs]
+    found = [
+        recorded(run, raw, plan_id=plan.plan_id, position=position, at=now)
+        for position, run in enumerate(whole)
+    ]
+    # One that is there already keeps the moment of its first recording.
+    return [
+        (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
+        for stored in found
+    ]
+
+
 def plan_of_run(store: Store, plan_id: str | None) -> Plan | None:
     """The plan a run was recorded against; None for a run of no plan."""
     if plan_id is None:
         return None
     plan, _ = archive.restored(store.plan(plan_id))
     return plan
+
+
+def matched(store: Store, run_id: str) -> tuple[StoredRun, Plan, KernelMatch]:
+    """A run, its plan, and the kernels of both held against each other.
+
+    Raises UsageError for a run without kernels or without a plan.
+    """
+    from planner.plan.kernel_match import match
+
+    stored = store.run(run_id)
+    plan = plan_of_run(store, stored.plan_id)
+    if plan is None:
+        hint = "`planner record PLAN FILE` keeps it for one"
+        raise UsageError(f"run {stored.run_id} belongs to no plan", hint)
+    return stored, plan, match(stored.run, plan)
+
+
+def match_document(stored: StoredRun, found: KernelMatch, *, steps: bool) -> dict[str, Any]:
+    """A match as plain data; the launches of a step only where ``steps`` asks for them."""
+    from planner.plan.values import plain
+
+    document: dict[str, Any] = plain(found)
+    if not steps:
+        del document["sequence"]
+    return {"run_id": stored.run_id, "plan_id": stored.plan_id, **document}
 
 
 def reference(store: Store, row: BaselineRow) -> Reference:

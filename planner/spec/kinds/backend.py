@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Scalar, Spec
+from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.quantity import Bytes, Seconds
 
 
@@ -73,13 +73,27 @@ class Limit(Spec):
     source: str | None = None
 
 
+class OpPatterns(Spec):
+    """How the name of a generated kernel shows an operator that it holds."""
+
+    op: str | tuple[str, ...]
+    profile_patterns: tuple[Pattern, ...] = Field(
+        min_length=1, description="Regular expressions that find it in a trace"
+    )
+
+
 class FusionRule(Spec):
     """A fused kernel the engine has, and when it runs."""
 
     name: Name
     engine_name: str = Field(description="The engine's class or op for it")
-    profile_patterns: tuple[str, ...] = Field(
+    profile_patterns: tuple[Pattern, ...] = Field(
         (), description="Regular expressions that find it in a trace"
+    )
+    by_op: tuple[OpPatterns, ...] = Field(
+        (),
+        description="In place of `profile_patterns`, for a group that holds one of these operators;"
+        " the first that fits is taken",
     )
     pattern: tuple[SlotSpec, ...] = Field((), description="Nodes that become one kernel")
     classes: tuple[str, ...] = Field(
@@ -111,7 +125,7 @@ class KernelName(Spec):
     id: str | tuple[str, ...] | None = None
     when: Conditions = Field(default_factory=dict)
     engine_name: str
-    profile_patterns: tuple[str, ...] = ()
+    profile_patterns: tuple[Pattern, ...] = ()
     launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr
 
 from planner.spec.origin import Origin
 
@@ -12,6 +13,18 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._+-]*$", max_length=80)]
 Expression = int | str
 """A whole number or arithmetic over dims: ``heads * head_dim``."""
 Scalar = bool | int | float | str | None
+
+
+def _expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_expression)]
+"""A regular expression that is searched for in a name."""
 
 
 class Spec(BaseModel):

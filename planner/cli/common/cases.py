@@ -1,0 +1,130 @@
+"""Tables of cases: each row planned and judged, written back, and its progress told."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from planner.errors import Fault, PlannerError, SpecError, UsageError
+from planner.plan.assemble import assemble
+from planner.plan.cases import Answer, answer
+from planner.plan.types import Plan
+from planner.spec.cases import Case, CaseTable
+from planner.spec.catalog import Catalog
+from planner.spec.columns import ID, PREDICTED, RESULTS
+from planner.spec.question import CostModel, ask
+
+_DIGITS = 6
+_QUIET_S = 1.0
+_KEPT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A case with its answer, or with what is wrong with it."""
+
+    case: Case
+    answer: Answer | None
+    error: str | None
+    """One line, at its place in the file."""
+
+
+def _line(fault: Fault) -> str:
+    """A fault without the excerpt of its text."""
+    return str(replace(fault, text=None))
+
+
+class Planner:
+    """Plans deployments of one catalogue; the same one again is not planned again."""
+
+    def __init__(self, catalog: Catalog, cost_model: CostModel = "calibrated") -> None:
+        self._catalog = catalog
+        self._cost_model: CostModel = cost_model
+        self._plans: dict[str, Plan] = {}
+
+    def answered(self, case: Case, origin: str = "") -> Answered:
+        """The case's plan and judgement; whatever is wrong with its input becomes its error."""
+        if case.deployment is None:
+            return Answered(case, None, "; ".join(_line(fault) for fault in case.faults))
+        try:
+            return Answered(case, answer(self._plan(case), case.measured, origin), None)
+        except SpecError as error:
+            return Answered(case, None, "; ".join(_line(fault) for fault in error.faults))
+        except PlannerError as error:
+            return Answered(case, None, _line(case.deployment.origin.fault(str(error))))
+
+    def _plan(self, case: Case) -> Plan:
+        assert case.deployment is not None
+        asked = case.deployment.model_dump_json(exclude={"name"})
+        if asked not in self._plans:
+            if len(self._plans) == _KEPT:
+                self._plans.clear()
+            question = ask(case.deployment, self._catalog, self._cost_model)
+            self._plans[asked] = assemble(question)
+        return self._plans[asked]
+
+
+def result_cells(row: Answered) -> dict[str, str]:
+    """What is written back of a case, by column. A cell without a figure is empty."""
+    cells = dict.fromkeys(RESULTS, "")
+    cells["error"] = row.error or ""
+    found = row.answer
+    if found is None:
+        return cells
+    for name, each in found.predicted.items():
+        place = f"{PREDICTED}.{name}"
+        ends = {place: each.value, f"{place}_low": each.low, f"{place}_high": each.high}
+        cells |= {column: _number(value) for column, value in ends.items()}
+    cells["fits"] = "true" if found.fits else "false"
+    cells["bound"] = found.bound
+    cells["verdict"] = found.verdict or ""
+    cells["ratio"] = _number(found.ratio)
+    return cells
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:.{_DIGITS}g}"
+
+
+@contextmanager
+def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]]:
+    """A function that writes a case back with its results; the file stands when all are written.
+
+    Raises UsageError where the file cannot be written.
+    """
+    own = [column.name for column in table.columns if column.name not in RESULTS]
+    header = own if ID in own else [ID, *own]
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow([*header, *RESULTS])
+
+            def write(row: Answered) -> None:
+                cells = {**row.case.cells, ID: row.case.id, **result_cells(row)}
+                writer.writerow([cells.get(name, "") for name in (*header, *RESULTS)])
+
+            yield write
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", "name a file with -o") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def told(rows: Iterable[Answered]) -> Iterator[Answered]:
+    """The rows, and on stderr how many there were so far, from the first second on."""
+    begun = last = monotonic()
+    for count, row in enumerate(rows, start=1):
+        yield row
+        now = monotonic()
+        if now - last > _QUIET_S:
+            last = now
+            sys.stderr.write(f"{count:,} rows planned, {count / (now - begun):,.0f} a second\n")
+            sys.stderr.flush()

@@ -1,0 +1,106 @@
+"""What a reader should know before he trusts the numbers of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from planner.cost.constants import Fitted
+from planner.cost.engine import Engine
+from planner.plan.solve import Prepared, SolvedStep
+from planner.plan.types import MemoryPlan
+from planner.spec.conditions import version_key
+
+
+def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
+    """What a reader should know before he trusts the numbers."""
+    question = prepared.question
+    found = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
+    flags = solved.engine.whole_flags
+    sequences = solved.step.sequences
+    limit = flags.get("max_num_seqs")
+    if sequences and limit and sequences > limit:
+        found.append(
+            f"{sequences} sequences exceed max_num_seqs {limit}: the engine queues the rest"
+        )
+    budget = flags.get("max_num_batched_tokens")
+    if solved.step.tokens and budget and solved.step.tokens > budget:
+        found.append(
+            f"{solved.step.tokens:,} tokens exceed max_num_batched_tokens {budget:,}: "
+            "the engine would cut this step into several"
+        )
+    longest = max((int(g.kv_tokens) for g in solved.step.load.groups), default=0)
+    trained = question.model.max_context
+    if trained and longest > trained:
+        found.append(f"a context of {longest:,} exceeds the {trained:,} the model was made for")
+    if question.deployment.parallel.tensor > 1 and not solved.engine.facts["peer_to_peer"]:
+        found.append(
+            f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
+            "and take longer than the link rate says"
+        )
+    if not memory.fits:
+        found.append("it does not fit: the times are those of a GPU with more memory")
+    found += calibration_notes(
+        solved.engine, question.deployment.backend.version, prepared.constants.used.values()
+    )
+    found += _other_runs(prepared, solved.engine)
+    return tuple(dict.fromkeys(found))
+
+
+def _other_runs(prepared: Prepared, engine: Engine) -> list[str]:
+    """Whole runs that another version of the engine made."""
+    runs = prepared.adjusted.runs
+    if runs is None or not runs.versions:
+        return []
+    if any(_order(version, engine.version) is None for version in runs.versions):
+        return []
+    ran = ", ".join(runs.versions)
+    return [
+        f"the runs that correct this plan were of {engine.spec.title} {ran}, not of its version"
+    ]
+
+
+_ANY_VERSION = "elementwise"
+"""Kernels that stream tensors follow the GPU. SGLang's were measured in vLLM's tables."""
+
+
+def calibration_notes(engine: Engine, asked: str | None, used: Iterable[Fitted]) -> Iterator[str]:
+    """A sentence where constants in use were measured with an older version of the engine than
+    the deployment runs, and one where with a newer. Those of other engines are evidence of a class,
+    which the plan says already.
+    """
+    runs = asked or engine.version
+    versions: dict[str, dict[str, set[str]]] = {"older": {}, "newer": {}}
+    for fitted in used:
+        if fitted.measured is None or fitted.backend != engine.spec.name:
+            continue
+        calibration, _, kernel = fitted.source.partition(": ")
+        version = fitted.measured.version or ""
+        order = None if kernel.startswith(_ANY_VERSION) else _order(version, runs)
+        if order:
+            versions[order].setdefault(version, set()).add(calibration)
+    for order, found in versions.items():
+        if found:
+            names = ", ".join(sorted(set().union(*found.values())))
+            listed = " and ".join(sorted(found, key=version_key))
+            yield (
+                f"kernel constants were measured with {engine.spec.title} {listed}, {order} than "
+                f"{runs}: {_MEANS[order]} ({names})"
+            )
+
+
+_MEANS = {
+    "older": "changes of the engine since then are not in the times",
+    "newer": "changes of the engine up to then are in the times",
+}
+
+
+def _order(measured: str, runs: str) -> str | None:
+    """Whether a version is older or newer, as far as both are written out: 0.26 is any 0.26.x."""
+    numbers = min(measured.count("."), runs.count(".")) + 1
+    one, other = (
+        (*version_key(text), *(0,) * numbers)[:numbers] if version_key(text) else ()
+        for text in (measured, runs)
+    )
+    if not one or not other or one == other:
+        return None
+    return "older" if one < other else "newer"

@@ -1,0 +1,74 @@
+"""A planned graph as the program that the lab runs."""
+
+import json
+
+import pytest
+
+from planner.graph.build import model_graph
+from planner.graph.program import program
+from planner.lab.operators import MAKERS
+from planner.lab.refusal import LabRefused
+from planner.lab.step import check
+from planner.ops.types import Formats
+from planner.spec.catalog import Catalog
+from planner.spec.question import blocks_of
+
+BF16 = Formats("bf16", "bf16", "bf16", "bf16")
+LAYER = [
+    "input_norm", "q_proj", "k_proj", "v_proj", "rope", "kv_cache_write", "attention", "o_proj",
+    "attention_residual", "post_attention_norm", "gate_proj", "up_proj", "act", "act_mul",
+    "down_proj", "mlp_residual",
+]  # fmt: skip
+
+
+def program_of(name):
+    catalog = Catalog.standard()
+    model = catalog.find("model", name)
+    return program(model_graph(model, blocks_of(model, catalog), BF16), 4, 256)
+
+
+def test_a_model_becomes_blocks_of_plain_nodes():
+    """Qwen2.5-0.5B by its config: 24 layers, 14 heads of 64 on 2 KV heads, biases on q, k and v."""
+    found = program_of("qwen2.5-0.5b-instruct")
+    assert json.loads(json.dumps(found)) == found
+    assert (found["batch"], found["context"]) == (4, 256)
+    assert [(block["label"], block["times"]) for block in found["blocks"]][1] == ("layer", 24)
+    layer = {node["id"]: node for node in found["blocks"][1]["nodes"]}
+    assert list(layer) == LAYER
+    q, kv = layer["q_proj"], layer["k_proj"]
+    assert (q["op"], q["depth"], q["features"], q["bias"]) == ("linear", 896, 14 * 64, True)
+    assert (kv["depth"], kv["features"]) == (896, 2 * 64)
+    attention = layer["attention"]
+    heads = {name: attention[name] for name in ("op", "heads", "kv_heads", "head_dim", "window")}
+    assert heads == {"op": "attention", "heads": 14, "kv_heads": 2, "head_dim": 64, "window": None}
+    assert attention["in"] == [layer["rope"]["out"][0], layer["kv_cache_write"]["out"][0]]
+    assert attention["out"] == layer["o_proj"]["in"]
+    head = {node["id"]: node for node in found["blocks"][2]["nodes"]}
+    assert head["lm_head"]["tied"] is True
+
+
+@pytest.mark.parametrize("name", Catalog.standard().names("model"))
+def test_every_tensor_of_a_program_is_made_before_it_is_read(name):
+    for block in program_of(name)["blocks"]:
+        made = set(block["inputs"])
+        for node in block["nodes"]:
+            assert set(node["in"]) <= made
+            made |= set(node["out"])
+        assert set(block["outputs"]) <= made
+
+
+def test_an_operator_the_lab_cannot_run_is_named():
+    runs = {"blocks": [{"nodes": [{"op": "linear"}, {"op": "conv2d"}, {"op": "all_reduce"}]}]}
+    with pytest.raises(LabRefused, match="all_reduce, conv2d"):
+        check(runs)
+
+
+def test_the_lab_runs_most_models_of_the_catalogue():
+    """Those with a softcap on their logits or scores are left out, and refused by name."""
+    names = Catalog.standard().names("model")
+    runnable = [
+        name
+        for name in names
+        if {n["op"] for b in program_of(name)["blocks"] for n in b["nodes"]} <= MAKERS.keys()
+    ]
+    assert len(runnable) > 0.9 * len(names)
