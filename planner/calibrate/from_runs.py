@@ -58,7 +58,8 @@ def what_next(measured: Sequence[Measured]) -> str:
         seen["parallel.tensor"].add(deployment.parallel.tensor)
     alike = [f"another {name}" for name, values in seen.items() if len(values) <= 1]
     wanted = ", ".join(alike) or "another model"
-    return f"record runs of {LEAST - len(measured)} more plans or so: {wanted}"
+    lacking = LEAST - len(measured)
+    return f"record runs of {lacking} more plan{'s' if lacking > 1 else ''} or so: {wanted}"
 
 
 def _learn(
@@ -109,7 +110,7 @@ def _runs(
             LearntRun(
                 each.plan.plan_id,
                 each.plan.name,
-                each.plan.described["workload"],
+                f"{each.plan.model.name}, {each.plan.described['workload']}",
                 tuple(run.run_id for run in each.recorded),
                 metric,
                 each.value(metric),

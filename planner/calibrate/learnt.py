@@ -26,7 +26,7 @@ class LearntRun:
     plan_id: str
     name: str
     load: str
-    """What ran, in words."""
+    """The model and what it ran, in words."""
     run_ids: tuple[str, ...]
     metric: MetricName
     measured: float

@@ -113,10 +113,16 @@ def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
     epilog=example(
         "planner calibrate from-runs --gpu h100-sxm --engine vllm --dry-run",
         "planner calibrate from-runs --catalog my-catalog",
+        "planner calibrate from-runs --source runs.csv --catalog my-catalog",
     ),
 )
 @click.option(
     "--plan", "plans", metavar="ID", multiple=True, help="Runs of this plan; by default of all."
+)
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    help="A table of cases with measured columns, in place of the store.",
 )
 @gpus_option
 @engines_option
@@ -134,6 +140,7 @@ def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
 def from_runs(
     *,
     plans: tuple[str, ...],
+    source: Path | None,
     gpus: tuple[str, ...],
     engines: tuple[str, ...],
     out: Path | None,
@@ -145,13 +152,19 @@ def from_runs(
 ) -> None:
     """Learn host times and efficiencies of a GPU and engine from whole runs of at least 3 plans.
 
-    Runs are those in the store; of one plan they are repeats. Each is predicted from the others
-    first: what does not help there is not kept, so a calibration is no worse than the plan. Plans
-    of that GPU and engine use it once --catalog or PLANNER_CATALOG names its folder.
+    Runs are those in the store, or rows of a table; of one plan they are repeats. Each is predicted
+    from the others first: what does not help there is not kept, so a calibration is no worse than
+    the plan. Plans of that GPU and engine use it once --catalog or PLANNER_CATALOG names its
+    folder.
     """
     from planner.calibrate.from_runs import learn
     from planner.calibrate.runs_file import write as write_file
-    from planner.cli.common.learning import learning_document, recorded_runs, too_few
+    from planner.cli.common.learning import (
+        learning_document,
+        recorded_runs,
+        table_runs,
+        too_few,
+    )
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
     from planner.report.document import to_json
@@ -159,9 +172,13 @@ def from_runs(
     from planner.store.database import open_store
 
     day = date or datetime.now(UTC).date().isoformat()
-    with open_store(db) as store:
-        runs = list(recorded_runs(store, plans, gpus, engines))
-    found = learn(runs, catalog_of(catalogs), date=day, script=_script(plans, day))
+    catalog = catalog_of(catalogs)
+    if source:
+        runs = list(table_runs(source, catalog, gpus, engines, day))
+    else:
+        with open_store(db) as store:
+            runs = list(recorded_runs(store, plans, gpus, engines))
+    found = learn(runs, catalog, date=day, script=_script(plans, source, day))
     if not found.learnt:
         raise too_few(found)
     folder = out or (catalogs[0] / "calibrations" if catalogs else Path("calibrations"))
@@ -175,7 +192,8 @@ def from_runs(
         show(learning_view(document))
 
 
-def _script(plans: tuple[str, ...], day: str) -> str:
+def _script(plans: tuple[str, ...], source: Path | None, day: str) -> str:
     """The command that makes a file again, but for its GPU and engine."""
     asked = "".join(f" --plan {plan}" for plan in plans)
+    asked += f" --source {source}".replace("{", "{{").replace("}", "}}") if source else ""
     return f"planner calibrate from-runs --gpu {{gpu}} --engine {{engine}}{asked} --date {day}"

@@ -80,7 +80,7 @@ def test_the_table_shows_each_plan_before_left_out_and_after(run, planned, recor
     for batch in BATCHES[:4]:
         plan = planned(batch, "--no-save")
         line = next(row for row in outcome.out.splitlines() if plan["plan_id"] in row)
-        assert f"batch {batch}" in line
+        assert "qwen2.5-0.5b-instruct" in line
         assert f"{real_s(plan) / plan['step']['time_s']:.2f}" in line
     assert "80 % interval of a step from these runs" in outcome.out
     assert (tmp_path / "out" / "rtx-4090-vllm-runs.yaml").exists()
@@ -147,3 +147,36 @@ def test_plans_that_used_the_file_teach_the_same_again(run, planned, record, tmp
     again = json.loads(run(*words).out)
     assert len(again["learnt"][0]["runs"]) == len(BATCHES)
     assert again["learnt"][0]["parameters"] == first["learnt"][0]["parameters"]
+
+
+TABLE = """\
+id,model,gpu,step.decode.batch,step.decode.context,measured.step_ms
+{rows}
+"""
+
+
+def test_a_table_of_cases_teaches_as_recorded_runs_do(run, planned, record, tmp_path):
+    rows = [
+        f"b{batch},qwen2.5-0.5b-instruct,rtx-4090,{batch},1024,"
+        f"{1e3 * real_s(planned(batch, '--no-save'))!r}"
+        for batch in BATCHES
+    ]
+    (tmp_path / "runs.csv").write_text(TABLE.format(rows="\n".join(rows)), encoding="utf-8")
+    words = ("calibrate", "from-runs", "--dry-run", "--json")
+    from_table = json.loads(run(*words, "--source", "runs.csv").out)["learnt"][0]
+    assert [row["run_ids"] for row in from_table["runs"]] == [[f"b{batch}"] for batch in BATCHES]
+    record(*BATCHES)
+    recorded = json.loads(run(*words).out)["learnt"][0]
+    for one, other in zip(from_table["parameters"], recorded["parameters"], strict=True):
+        assert one.pop("name") == other.pop("name")
+        assert one == pytest.approx(other, rel=1e-6)
+
+
+def test_faults_of_a_table_are_told_at_their_places(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "a,no-model,rtx-4090,1,1024,2.0\nb,qwen2.5-0.5b-instruct,rtx-4090,x,1024,2.0"
+    (tmp_path / "runs.csv").write_text(TABLE.format(rows=rows), encoding="utf-8")
+    outcome = run("calibrate", "from-runs", "--source", "runs.csv")
+    assert outcome.code == 2
+    assert "runs.csv:2:" in outcome.err
+    assert "runs.csv:3:" in outcome.err

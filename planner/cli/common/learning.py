@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.common import archive
-from planner.errors import PlannerError, UsageError
+from planner.errors import Fault, PlannerError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from planner.calibrate.learnt import Lacking, Learning, Learnt
     from planner.calibrate.whole_runs import Recorded
     from planner.plan.types import Plan
+    from planner.spec.catalog import Catalog
     from planner.store.repository import Store
     from planner.store.types import RunRow
 
@@ -41,6 +43,36 @@ def recorded_runs(
             continue
         run = store.run(row.run_id).run
         yield Recorded(row.run_id, plan, run, row.recorded_at.date().isoformat())
+
+
+def table_runs(
+    path: Path, catalog: Catalog, gpus: Sequence[str], engines: Sequence[str], day: str
+) -> Iterator[Recorded]:
+    """Measured rows of a table of cases, as runs of their deployments.
+
+    Raises SpecError with the faults of all rows that are wrong.
+    """
+    from planner.calibrate.whole_runs import Recorded
+    from planner.cli.common.cases import Planner
+    from planner.plan.cases import run_of
+    from planner.spec.cases import open_cases
+
+    planner = Planner(catalog)
+    faults: list[Fault] = []
+    with open_cases(path) as table:
+        for case in table.cases:
+            faults += case.faults
+            if case.deployment is None or not case.measured or faults:
+                continue
+            try:
+                plan = planner.plan(case)
+            except SpecError as error:
+                faults += error.faults
+                continue
+            if (not gpus or plan.gpu in gpus) and (not engines or plan.backend in engines):
+                yield Recorded(case.id, plan, run_of(case.measured, plan), day)
+    if faults:
+        raise SpecError(faults)
 
 
 def _rows(store: Store, plans: Sequence[str]) -> list[RunRow]:
