@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
+from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
 from planner.cost.kernels.attention import AttentionShape
@@ -22,6 +23,7 @@ from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce
 from planner.ops.conv import Conv2d
 from planner.ops.linear import Linear, MatMul
+from planner.ops.moe import MoeRouter
 from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
@@ -42,6 +44,8 @@ class Estimate:
     """80 % interval of log(real time / estimate); None where no residuals are known."""
     borrowed: bool = False
     """Whether the constants are those of another GPU or engine."""
+    chain: bool = False
+    """Whether the floor holds the starts of all its launches, not of one."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class CalibratedEstimator:
             parts[0].family,
             *parts[0].fitted.interval(core_s),
             borrowed=parts[0].fitted.borrowed,
+            chain=parts[0].family == CHAINS,
         )
 
     def _recurrent(self, kernel: Kernel) -> Estimate:
@@ -146,12 +151,17 @@ class CalibratedEstimator:
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
-            if isinstance(node.op, Linear):
+            found = routed(node, site, kernel.name, self.constants)
+            if found:
+                yield self._routed(found)
+            elif isinstance(node.op, Linear):
                 linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
             elif isinstance(node.op, Conv2d):
                 yield self._conv(node, site)
             elif isinstance(node.op, MatMul):
                 yield self._matmul(node, site)
+            elif isinstance(node.op, MoeRouter):
+                yield self._router(node, site)
             elif isinstance(node.op, AttentionScores):
                 yield self._attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
@@ -182,6 +192,19 @@ class CalibratedEstimator:
         depth = float(site.load.dim(site.inputs[0].shape[-1]))
         width = bytes_per_element(site.inputs[1].dtype)
         return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
+
+    def _router(self, node: Node, site: Site) -> _Part:
+        """A small GEMM. Tables of routed experts begin at ready scores."""
+        op, depth = node.op, static(site.inputs[0].shape[-1])
+        assert isinstance(op, MoeRouter)
+        width = bytes_per_element(node.parameters[0].dtype)
+        return self._gemm(float(site.rows()), depth, op.experts, node.matmul_dtype, width)
+
+    def _routed(self, found: Routed) -> _Part:
+        time_s = self._time(found.model, found.fitted, found.shape)
+        floor_s = found.fitted.floor_s
+        family = found.model.family
+        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
 
     def _gemm(
         self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float

@@ -180,7 +180,7 @@ def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
 
 
 def _tokens(graph: ModelGraph, space: Budget, context: float, available: float) -> int:
-    """Tokens whose KV fits beside the states, in whole blocks; where windows fill, at the context."""
+    """Tokens whose KV fits beside the states, in whole blocks; with windows, at this context."""
     per_token = kv_bytes_per_token(graph)
     if not per_token:
         return 0

@@ -18,6 +18,16 @@ def parameters(graph: ModelGraph) -> int:
     )
 
 
+def active_parameters(graph: ModelGraph) -> int:
+    """Parameters one token meets: as `parameters`, but only its own of the experts."""
+    return round(
+        sum(
+            times * sum(node.op.active(node.parameters) for node in block.nodes)
+            for block, times in zip(graph.kinds, graph.times, strict=True)
+        )
+    )
+
+
 def weights_bytes(graph: ModelGraph) -> float:
     """Bytes that the rank's parameters take, scales included, shared ones once."""
     return sum(

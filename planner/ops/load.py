@@ -8,6 +8,7 @@ from functools import cached_property
 
 from planner.num import Number, ceil_div, maximum, minimum, where
 from planner.ops.dims import Dim, Pairs, Shape, Symbol
+from planner.ops.moe_load import UNIFORM, Routing
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class Load:
     shapes: Mapping[str, Number] = field(default_factory=dict)
     padding_tokens: Number = 0
     """Rows that a captured graph computes for nothing; attention skips them."""
+    routing: Routing = UNIFORM
+    """How routers spread the tokens over experts."""
 
     @cached_property
     def tokens(self) -> Number:

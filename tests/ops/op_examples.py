@@ -44,6 +44,7 @@ class Example:
 ROW = shape(TOKENS, 64)
 IMAGE = shape(BATCH, 3, 8, 8)
 ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
+ROUTED = (ROW, shape(TOKENS, 8))
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
 STATES = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
 MIXED = (shape(TOKENS, 2 * 2 * 8 + 4 * 16), shape(TOKENS, 4))
@@ -82,6 +83,35 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         name: (Example((ROW,)),)
         for name in ("scale", "relu", "relu2", "silu", "gelu", "sigmoid", "tanh", "softcap")
     },
+    "moe_router": (
+        Example((ROW,), {"experts": 8, "top_k": 2}),
+        Example(
+            (ROW,),
+            {
+                "experts": 8,
+                "top_k": 2,
+                "groups": 4,
+                "top_groups": 2,
+                "bias": True,
+                "score": "sigmoid",
+                "fp32": True,
+            },
+        ),
+    ),
+    "moe": (
+        Example(ROUTED, {"experts": 8, "top_k": 2, "intermediate": 32}),
+        Example(
+            ROUTED,
+            {
+                "experts": 8,
+                "top_k": 8,
+                "intermediate": 32,
+                "gated": False,
+                "bias": True,
+                "quantizable": False,
+            },
+        ),
+    ),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
