@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.cli.common.options import (
+    catalog_option,
+    db_option,
     engines_option,
     example,
     families_option,
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
 
 @click.group(
     short_help="Fit kernel models to measurements.",
-    epilog=example("planner calibrate fit"),
+    epilog=example("planner calibrate fit", "planner calibrate from-runs --dry-run"),
 )
 def command() -> None:
-    """Fit the constants of kernel models to measured kernels."""
+    """Fit kernel models to measured kernels, and plans to your own runs."""
 
 
 @command.command(
@@ -104,3 +106,94 @@ def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
         "bias": errors.bias,
         "coverage": errors.coverage,
     }
+
+
+@command.command(
+    short_help="Learn overheads and efficiencies from recorded runs.",
+    epilog=example(
+        "planner calibrate from-runs --gpu h100-sxm --engine vllm --dry-run",
+        "planner calibrate from-runs --catalog my-catalog",
+        "planner calibrate from-runs --source runs.csv --catalog my-catalog",
+    ),
+)
+@click.option(
+    "--plan", "plans", metavar="ID", multiple=True, help="Runs of this plan; by default of all."
+)
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    help="A table of cases with measured columns, in place of the store.",
+)
+@gpus_option
+@engines_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder the calibrations are written to; by default calibrations/ of the first --catalog, "
+    "else of the working directory.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--date", help="The day to print in the files; by default today.")
+@catalog_option
+@db_option
+@json_option
+def from_runs(
+    *,
+    plans: tuple[str, ...],
+    source: Path | None,
+    gpus: tuple[str, ...],
+    engines: tuple[str, ...],
+    out: Path | None,
+    dry_run: bool,
+    date: str | None,
+    catalogs: tuple[Path, ...],
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Learn host times and efficiencies of a GPU and engine from whole runs of at least 3 plans.
+
+    Runs are those in the store, or rows of a table; of one plan they are repeats. Each is predicted
+    from the others first: what does not help there is not kept, so a calibration is no worse than
+    the plan. Plans of that GPU and engine use it once --catalog or PLANNER_CATALOG names its
+    folder.
+    """
+    from planner.calibrate.from_runs import learn
+    from planner.calibrate.runs_file import write as write_file
+    from planner.cli.common.learning import (
+        learning_document,
+        recorded_runs,
+        table_runs,
+        too_few,
+    )
+    from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of
+    from planner.report.document import to_json
+    from planner.report.learning import learning_view
+    from planner.store.database import open_store
+
+    day = date or datetime.now(UTC).date().isoformat()
+    catalog = catalog_of(catalogs)
+    if source:
+        runs = list(table_runs(source, catalog, gpus, engines, day))
+    else:
+        with open_store(db) as store:
+            runs = list(recorded_runs(store, plans, gpus, engines))
+    found = learn(runs, catalog, date=day, script=_script(plans, source, day))
+    if not found.learnt:
+        raise too_few(found)
+    folder = out or (catalogs[0] / "calibrations" if catalogs else Path("calibrations"))
+    files = {}
+    for each in () if dry_run else found.learnt:
+        files[each.calibration.name] = str(write_file(folder, each.calibration))
+    document = learning_document(found, files)
+    if as_json:
+        write(to_json("learning", document))
+    else:
+        show(learning_view(document))
+
+
+def _script(plans: tuple[str, ...], source: Path | None, day: str) -> str:
+    """The command that makes a file again, but for its GPU and engine."""
+    asked = "".join(f" --plan {plan}" for plan in plans)
+    asked += f" --source {source}".replace("{", "{{").replace("}", "}}") if source else ""
+    return f"planner calibrate from-runs --gpu {{gpu}} --engine {{engine}}{asked} --date {day}"

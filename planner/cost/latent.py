@@ -5,7 +5,6 @@ from __future__ import annotations
 from planner.cost.kernels import mla
 from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel
-from planner.ops.indexer import IndexScores
 from planner.ops.latent_attention import LatentHeads
 from planner.ops.types import Load
 
@@ -43,13 +42,4 @@ def latent_shapes(
             rope_dim=rope,
         )
         for g in groups
-    )
-
-
-def index_shapes(op: IndexScores, load: Load) -> tuple[tuple[float, float], ...]:
-    """Rows and columns of an indexer's products: queries of all heads, and the keys they meet."""
-    return tuple(
-        (float(g.count * g.new_tokens * op.heads), float(g.causal_pairs(None) / g.new_tokens))
-        for g in load.groups
-        if g.count * g.new_tokens
     )

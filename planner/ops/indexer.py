@@ -46,8 +46,8 @@ class IndexCacheWrite(Operator):
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         return ((inputs[0][-1],),)
 
-    def cached_bytes(self, inputs: tuple[Shape, ...], kv_cache: str) -> float:
-        del kv_cache
+    def cached_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
+        del formats
         return _key_bytes(static(inputs[0][-1]))
 
     def work(self, site: Site) -> Work:

@@ -12,17 +12,15 @@ from typing import ClassVar
 from planner.dtypes import bytes_per_element
 from planner.num import Number, minimum, where
 from planner.ops.attention import AttentionMask, AttentionSoftmax
+from planner.ops.dims import ROWS, Phase, PhasePairs
 from planner.ops.mla import latent_bytes
 from planner.ops.registry import operator
 from planner.ops.types import (
-    ROWS,
     Dim,
     Formats,
     OpClass,
     Operator,
     Part,
-    Phase,
-    PhasePairs,
     Shape,
     Site,
     Tensor,

@@ -14,16 +14,15 @@ from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
 from planner.num import Number, where
+from planner.ops.dims import ROWS, Phase
 from planner.ops.linear import Linear
 from planner.ops.registry import operator
 from planner.ops.types import (
-    ROWS,
     Dim,
     Formats,
     OpClass,
     Operator,
     Parameters,
-    Phase,
     Shape,
     Site,
     Work,
@@ -67,13 +66,13 @@ class MlaCacheWrite(Operator):
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         return ((as_dim(static(inputs[0][-1]) + static(inputs[1][-1])),),)
 
-    def cached_bytes(self, inputs: tuple[Shape, ...], kv_cache: str) -> float:
+    def cached_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
         latent, rope = (static(shape[-1]) for shape in inputs)
-        return latent_bytes(latent, rope, kv_cache, packed=self.packed)
+        return latent_bytes(latent, rope, formats.kv_cache, packed=self.packed)
 
     def work(self, site: Site) -> Work:
         shapes = tuple(tensor.shape for tensor in site.inputs)
-        each = self.cached_bytes(shapes, site.formats.kv_cache)
+        each = self.cached_bytes(shapes, site.formats)
         return Work(cache_write_bytes=site.rows() * each)
 
     def handles(self) -> bool:
@@ -189,25 +188,3 @@ class HeadLinear(Operator):
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:
         return replace(self, heads=divide(self.heads, ranks, "attention heads")), None
-
-
-@operator("join_phases")
-@dataclass(frozen=True)
-class JoinPhases(Operator):
-    """What prompts and decoding sequences wrote, as one tensor of all tokens: a view.
-
-    Engines order a batch so and let both kernels write into one buffer.
-    """
-
-    op_class: ClassVar[OpClass] = OpClass.VIEW
-    arity: ClassVar[tuple[int, int]] = (1, 2)
-    about: ClassVar[str] = "rows of both phases as one tensor (a view)"
-
-    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        if len({shape[1:] for shape in inputs}) > 1:
-            raise ValueError(f"rows differ: {' and '.join(map(show_shape, inputs))}")
-        return ((Dim(symbols=("tokens",)), *inputs[0][1:]),)
-
-    def work(self, site: Site) -> Work:
-        del site
-        return Work()

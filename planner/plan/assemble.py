@@ -8,7 +8,12 @@ from planner.capture.solve import Solution
 from planner.capture.types import MODE_WORDS, ModeChoice
 from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
-from planner.graph.totals import kv_bytes_per_token, parameters
+from planner.graph.totals import (
+    active_parameters,
+    kv_bytes_per_token,
+    parameters,
+    state_bytes_per_sequence,
+)
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
@@ -36,7 +41,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -132,15 +137,14 @@ def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
 def _model(prepared: Prepared) -> ModelSummary:
     """Totals of the whole model."""
     model, whole = prepared.question.model, whole_graph(prepared)
-    count = parameters(whole)
-    active = model.published.active_parameters if model.published else None
     return ModelSummary(
         model.name,
         model.title,
-        count,
-        active or count,
+        parameters(whole),
+        active_parameters(whole),
         kv_bytes_per_token(whole),
         model.max_context,
+        state_bytes_per_sequence(whole),
     )
 
 
@@ -154,13 +158,19 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
             f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
             f"{formats.activations}, KV cache {formats.kv_cache}"
         ),
-        "parallel": f"tensor {parallel.tensor}, data {parallel.data}",
+        "parallel": describe_parallel(parallel),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
         "calibration": _describe_constants(prepared),
         "cost_model": _COST_MODELS[question.cost_model],
     }
+
+
+def describe_parallel(parallel: Parallel) -> str:
+    """Ranks by kind; experts only where they are shared out."""
+    said = f"tensor {parallel.tensor}, data {parallel.data}"
+    return said if parallel.expert == 1 else f"{said}, expert {parallel.expert}"
 
 
 _COST_MODELS = {

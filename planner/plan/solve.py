@@ -26,8 +26,9 @@ from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
 from planner.graph.types import ModelGraph
-from planner.ops.types import Formats, Load
+from planner.ops.types import ExpertLayout, Formats, Load
 from planner.plan.identity import model_digest, spec_digest
+from planner.plan.layout import check_experts, expert_layout, routing
 from planner.plan.load import StepLoad
 from planner.spec.question import Question
 from planner.spec.types import Scalar
@@ -65,8 +66,9 @@ def prepare(question: Question) -> Prepared:
     """Build the graph of a question on one rank. Raises SpecError with every fault."""
     deployment = question.deployment
     chosen, notes = formats(deployment, question.model, question.gpu)
-    ranks = deployment.parallel.tensor
-    origin = deployment.origin.at("parallel", "tensor")
+    layout = expert_layout(question, chosen)
+    ranks = max(layout.tensor, layout.experts)
+    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
     if ranks > 1 and question.gpu.link is None:
         message = (
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
@@ -74,8 +76,8 @@ def prepare(question: Question) -> Prepared:
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     try:
         graph = _remembered(
-            ("graph", model_digest(question), chosen, ranks),
-            lambda: model_graph(question.model, question.blocks, chosen, ranks),
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
     except SpecError as error:
         if ranks == 1:
@@ -83,6 +85,7 @@ def prepare(question: Question) -> Prepared:
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    check_experts(deployment, graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
     return Prepared(
         question,
@@ -103,7 +106,7 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
     question, chosen = prepared.question, prepared.formats
-    key = ("graph", model_digest(question), chosen, 1)
+    key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = _remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)
     )
@@ -220,7 +223,8 @@ class Solver:
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
-            load = replace(self.step.load, padding_tokens=padding)
+            spread = routing(self.prepared.question.deployment)
+            load = replace(self.step.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
                 annotate(block, load, self.prepared.device) for block in self.graph.kinds
             )
