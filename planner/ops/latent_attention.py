@@ -231,38 +231,31 @@ class MlaDecode(Operator):
     """Attention of all heads over the latents themselves: absorbed, one KV head for all.
 
     Reads queries multiplied into the latent's space [rows, heads·latent], q_rope [tokens,
-    heads·rope], the handle of an ``mla_cache_write`` and, where ``select`` is given, the keys that
-    each token selected; then prompts run in this form too, as the engines' sparse kernels do.
+    heads·rope] and the handle of an ``mla_cache_write``, for decoding sequences.
     Decode's intensity is 2·heads·(2·latent + rope) / ((latent + rope)·b), whatever the context.
     """
 
     heads: int
     latent: int
     rope: int
-    select: int | None = None
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
-    arity: ClassVar[tuple[int, int]] = (3, 4)
+    arity: ClassVar[tuple[int, int]] = (3, 3)
     about: ClassVar[str] = "latent attention over the latents, queries absorbed"
     matrix: ClassVar[bool] = True
 
     def layout(self) -> LatentHeads:
         """The kernel's shape on this rank."""
-        phase: Phase = "decode" if self.select is None else "all"
-        key = self.latent + self.rope
-        return LatentHeads(self.heads, key, self.latent, self.rope, phase, self.select)
+        return LatentHeads(self.heads, self.latent + self.rope, self.latent, self.rope, "decode")
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         cached, need = static(inputs[2][-1]), self.latent + self.rope
         if cached != need:
             raise ValueError(f"the cache holds {cached} elements a token, not {need}")
-        if (self.select is not None) != (len(inputs) == self.arity[1]):
-            raise ValueError("'select' goes with a fourth input, the keys that tokens selected")
         return LatentScores(self.layout()).shapes(inputs) and LatentValues(self.layout()).shapes(())
 
     def parts(self) -> tuple[Part, ...]:
-        layout = self.layout()
-        chosen = () if self.select is None else (3,)
+        layout, chosen = self.layout(), range(3, self.arity[1])
         return (
             Part("scores", LatentScores(layout), (0, 1, 2, *chosen)),
             Part("mask", AttentionMask(), ("scores",)),
@@ -272,3 +265,22 @@ class MlaDecode(Operator):
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:
         return replace(self, heads=divide(self.heads, ranks, "attention heads")), None
+
+
+@operator("mla_sparse")
+@dataclass(frozen=True)
+class MlaSparse(MlaDecode):
+    """Attention over the latents that an indexer selected for each token, at most ``select``.
+
+    A fourth input holds the selection. Prompts run in this form too, as in the engines' kernels.
+    Latents that several queries selected are read once; the L2 serves them again.
+    """
+
+    select: int
+
+    arity: ClassVar[tuple[int, int]] = (4, 4)
+    about: ClassVar[str] = "latent attention over the keys that an indexer selected"
+
+    def layout(self) -> LatentHeads:
+        """The kernel's shape on this rank."""
+        return replace(super().layout(), phase="all", select=self.select)

@@ -15,10 +15,11 @@ from planner.cost.constants import Constants, candidates
 from planner.cost.engine import Engine, resolve
 from planner.cost.estimate import (
     CalibratedEstimator,
+    Estimate,
     Estimator,
     RooflineEstimator,
 )
-from planner.cost.types import Device, device
+from planner.cost.types import Device, KernelWork, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
@@ -164,10 +165,12 @@ def solve_step(
     step: StepLoad,
     modes: tuple[Mode, ...] = MODES,
     engine: Engine | None = None,
+    like: Solver | None = None,
 ) -> SolvedStep:
     """Search kernels and capture of one step. The chosen mode is always among the solutions.
 
-    ``engine`` stands in for the deployment's own, as with some flags turned.
+    ``engine`` stands in for the deployment's own, as with some flags turned; ``like`` has solved
+    the same step with others.
     """
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
@@ -175,6 +178,8 @@ def solve_step(
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
     graph = running(prepared.graph, step.load)
     solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed), graph)
+    if like:
+        solver.learn(like)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
@@ -199,7 +204,7 @@ def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
         flags = solver.problem("flags", mode).solve(mode).flags()
     if flags:
         engine = solved.engine.with_flags(flags)
-        turned = solve_step(solver.prepared, solved.step, (), engine).chosen
+        turned = solve_step(solver.prepared, solved.step, (), engine, solver).chosen
         if turned.timeline.time_s < solved.chosen.timeline.time_s:
             return turned, flags
     return solved.chosen, {}
@@ -218,7 +223,14 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
+
+    def learn(self, other: Solver) -> None:
+        """Take over what another knows of the same step, times too where they must be the same."""
+        self._costs = other._costs
+        if self.fixed == other.fixed:
+            self._known = other._known
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
@@ -259,6 +271,7 @@ class Solver:
                 self.estimator,
                 self.step.sequences,
                 spaces,
+                self._known,
             )
         return self._problems[rule_set, padding]
 
