@@ -17,18 +17,17 @@ from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
-from planner.cost.products import Product, product
+from planner.cost.products import Product, product, unfitted
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce
 from planner.ops.dims import ROWS
-from planner.ops.indexer import IndexCacheWrite, IndexScores
+from planner.ops.indexer import IndexCacheWrite
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
 from planner.ops.mla import MlaCacheWrite
-from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
 
@@ -122,9 +121,9 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
-        unfitted = next(filter(None, (_unfitted(node) for node, _ in kernel.nodes())), None)
-        if not parts and unfitted:
-            return self._unfitted(kernel, unfitted)
+        family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes())), None)
+        if not parts and family:
+            return self._unfitted(kernel, family)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
             core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
@@ -283,13 +282,6 @@ class _Part:
     floor_s: float
     moved_bytes: float
     fitted: Fitted
-
-
-def _unfitted(node: Node) -> str | None:
-    """The family of a kernel that no table measures."""
-    if isinstance(node.op, IndexScores):
-        return "indexer"
-    return "recurrent" if isinstance(node.op, Recurrent) else None
 
 
 def _rows(kernel: Kernel) -> float:

@@ -88,7 +88,9 @@ def test_nodes_that_are_left_out_would_have_done_nothing(name, load):
         for block in (before, after):
             sites = [(node.op, block.site(node, load)) for node in block.nodes]
             works = [op.work(site) for op, site in sites]
-            moved = [(sum(op.input_bytes(s)), sum(t.bytes(load) for t in s.outputs)) for op, s in sites]
+            moved = [
+                (sum(op.input_bytes(s)), sum(t.bytes(load) for t in s.outputs)) for op, s in sites
+            ]
             amounts.append(
                 (
                     sum(work.matmul_flops for work in works),

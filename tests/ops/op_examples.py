@@ -151,9 +151,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "join_phases": (Example((shape(PROMPTS, 64), shape(DECODING, 64)), decodes=True),),
     "concat": (Example((ROW, KEY)),),
     "index_cache_write": (Example((LATENT,)),),
-    "index_scores": (
-        Example((ROW, shape(TOKENS, 4), shape(16)), {"heads": 4, "dim": 16}),
-    ),
+    "index_scores": (Example((ROW, shape(TOKENS, 4), shape(16)), {"heads": 4, "dim": 16}),),
     "index_select": (Example((shape(Dim(symbols=(Pairs(),))),), {"keys": 5}),),
     "row_scale": (Example((ROW, shape(TOKENS, 1))),),
     "rank_sum": (Example((ROW,)),),

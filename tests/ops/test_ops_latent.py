@@ -138,9 +138,12 @@ def test_absorbed_prompts_would_cost_three_times_as_much():
 
 def test_each_form_serves_its_own_sequences_of_a_mixed_step():
     """4 decoding sequences over 1,000 keys, a chunk of 50 over 300."""
-    assert parts("mla_decode", ABSORBED, MIXED)[0][0].work(
-        parts("mla_decode", ABSORBED, MIXED)[0][1]
-    ).matmul_flops == 2 * 128 * 576 * 4000
+    assert (
+        parts("mla_decode", ABSORBED, MIXED)[0][0]
+        .work(parts("mla_decode", ABSORBED, MIXED)[0][1])
+        .matmul_flops
+        == 2 * 128 * 576 * 4000
+    )
     pairs = 50 * 250 + 50 * 51 / 2
     scores = parts("mla_prefill", PROMPTS, MIXED)[0]
     assert scores[0].work(scores[1]).matmul_flops == 2 * 128 * 192 * pairs
@@ -273,5 +276,9 @@ def test_one_gemm_may_write_two_tensors():
     """Of each head's 192 features 128 go to the first output and 64 to the second."""
     op = Example((), {"features": 16 * 192, "unit": 192, "split": 128}).operator("linear")
     assert op.shapes((shape(TOKENS, 1536),)) == (shape(TOKENS, 2048), shape(TOKENS, 1024))
-    half, _ = Example((), {**{"features": 16 * 192, "unit": 192, "split": 128}, "shard": "column"}).operator("linear").sharded(8)
+    half, _ = (
+        Example((), {"features": 16 * 192, "unit": 192, "split": 128, "shard": "column"})
+        .operator("linear")
+        .sharded(8)
+    )
     assert half.shapes((shape(TOKENS, 1536),)) == (shape(TOKENS, 256), shape(TOKENS, 128))
