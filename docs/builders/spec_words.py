@@ -52,6 +52,7 @@ FIELDS = {
     "Decode.batch": "Sequences, over all data replicas",
     "DeploymentSpec.adapters": "Not supported yet",
     "DeploymentSpec.backend": "The engine, its version and flags",
+    "DeploymentSpec.experts": "How routers of a mixture of experts choose",
     "DeploymentSpec.host": "The machine around the GPU",
     "DeploymentSpec.name": "A name for lists; no part of the plan's identity",
     "DeploymentSpec.network": "Not supported yet",
@@ -81,7 +82,8 @@ FIELDS = {
     "ModelSpec.sequence": "Blocks in order of execution",
     "OpPatterns.op": "Names of operators",
     "Parallel.data": "Replicas that share the batch",
-    "Parallel.expert": "Only 1 yet",
+    "Parallel.expert": "Ranks that share out whole experts: a divisor of `tensor`, or all of"
+    " tensor × data",
     "Parallel.pipeline": "Only 1 yet",
     "Parallel.tensor": "Ranks that split every layer",
     "Prefill.batch": "Prompts, over all data replicas",
@@ -106,6 +108,13 @@ FIELDS = {
 
 ATTRIBUTES = {
     "bias": "Add a bias",
+    "experts": "Experts of the layer",
+    "top_k": "Experts of one token",
+    "intermediate": "Inner width of an expert",
+    "groups": "Groups of experts",
+    "top_groups": "Groups whose experts may be chosen",
+    "score": "How scores become weights",
+    "quantizable": "False where engines keep 16 bit",
     "causal": "Whether a query sees only earlier keys",
     "channels": "Output channels",
     "features": "Output features",
