@@ -17,6 +17,7 @@ from planner.ops.types import Formats, Load, SequenceGroup, static
 from planner.plan.attention_rows import AttentionRow, Convention, latent_rows
 from planner.spec.types import BlockSpec, GpuSpec, ModelSpec
 
+
 @dataclass(frozen=True)
 class GemmRow:
     """A projection at M tokens in flight."""
