@@ -52,8 +52,11 @@ def latent_rows(
     prompts, expanded, _ = forms.get("prefill") or forms["all"]
     ridge = target.ridge(dtype)
     one, whole = SequenceGroup(1, 1, context), SequenceGroup(1, context, context)
-    decode = _value(block, name, absorbed, one, target, convention)
-    prefill = _value(block, prompts, expanded, whole, target, convention)
+    if convention == "textbook":
+        kv_cache = block.formats.kv_cache
+        decode, prefill = (_textbook(absorbed, one, kv_cache), _textbook(expanded, whole, kv_cache))
+    else:
+        decode, prefill = (_exact(block, name, one, target), _exact(block, prompts, whole, target))
     each = absorbed.token_bytes(block.formats.kv_cache)
     yield AttentionRow(
         name,
@@ -68,16 +71,8 @@ def latent_rows(
     )
 
 
-def _value(
-    block: Block,
-    name: str,
-    heads: LatentHeads,
-    group: SequenceGroup,
-    target: Device,
-    convention: Convention,
-) -> float:
-    if convention == "textbook":
-        return _textbook(heads, group, block.formats.kv_cache)
+def _exact(block: Block, name: str, group: SequenceGroup, target: Device) -> float:
+    """Useful FLOPs of a composite by the bytes that cross its border."""
     costs = annotate(block, Load((group,)), target)
     parts = block.composites[name]
     work = kernel_work(
