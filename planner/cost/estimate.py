@@ -19,7 +19,7 @@ from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
-from planner.ops.collective import AllGather, AllReduce
+from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.conv import Conv2d
 from planner.ops.linear import Linear, MatMul
 from planner.ops.types import Site, static
@@ -147,6 +147,8 @@ class CalibratedEstimator:
                 yield self._attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
                 yield self._collective(node.op, site)
+            elif isinstance(node.op, Send):
+                yield self._send(node.op, site)
         for merged in linears.values():
             yield self._linear(merged)
 
@@ -231,6 +233,14 @@ class CalibratedEstimator:
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
         time_s = self._time(collective.MODEL, fitted, shape)
+        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _send(self, op: Send, site: Site) -> _Part:
+        """As an all-gather over two ranks, in which each sends half of the result."""
+        fitted = self.constants.collective("all_gather")
+        size = op.tensors * float(site.inputs[0].bytes(site.load))
+        time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 

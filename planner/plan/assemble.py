@@ -36,7 +36,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -113,6 +113,9 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         rule_sets,
         {f"{name}_s": getattr(fixed, f"{name}_s") for name, _ in fixed.sources},
         dict(fixed.sources),
+        solved.solver.prepared.stage_layers,
+        solved.solver.micro.count,
+        chosen.timeline.waiting_s,
     )
 
 
@@ -154,7 +157,7 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
             f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
             f"{formats.activations}, KV cache {formats.kv_cache}"
         ),
-        "parallel": f"tensor {parallel.tensor}, data {parallel.data}",
+        "parallel": _describe_parallel(parallel),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
@@ -167,6 +170,11 @@ _COST_MODELS = {
     "calibrated": "kernel models with fitted constants, plus documented launch costs",
     "roofline": "bare roofline plus documented fixed costs",
 }
+
+
+def _describe_parallel(parallel: Parallel) -> str:
+    ways = {"tensor": parallel.tensor, "pipeline": parallel.pipeline, "data": parallel.data}
+    return ", ".join(f"{name} {n}" for name, n in ways.items() if n > 1 or name != "pipeline")
 
 
 def _describe_constants(prepared: Prepared) -> str:

@@ -24,10 +24,12 @@ from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
+from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import Formats
 from planner.plan.identity import model_digest, spec_digest
 from planner.plan.load import StepLoad
+from planner.plan.pipeline import MicroBatches, micro_batches, piped
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 
@@ -43,8 +45,15 @@ class Prepared:
     notes: tuple[str, ...]
     constants: Constants
     """Calibrated constants to draw on, and which of them were."""
+    stages: tuple[ModelGraph, ...]
+    """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each pipeline stage; none without a pipeline."""
+        return tuple(map(layer_count, self.stages)) if len(self.stages) > 1 else ()
 
     def estimator(self, fixed: FixedCosts) -> Estimator:
         """What prices kernels under the question's cost model."""
@@ -76,6 +85,7 @@ def prepare(question: Question) -> Prepared:
             ("graph", model_digest(question), chosen, ranks),
             lambda: model_graph(question.model, question.blocks, chosen, ranks),
         )
+        whole, stages = _staged(question, chosen, graph)
     except SpecError as error:
         if ranks == 1:
             raise
@@ -86,12 +96,37 @@ def prepare(question: Question) -> Prepared:
     return Prepared(
         question,
         chosen,
-        graph,
+        whole,
         device(question.gpu),
         notes,
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
+        stages,
         adjustments(measured, named, question.gpu.name, engine),
     )
+
+
+def _staged(
+    question: Question, chosen: Formats, graph: ModelGraph
+) -> tuple[ModelGraph, tuple[ModelGraph, ...]]:
+    """The graph with sends between pipeline stages, and what each stage holds.
+
+    Raises SpecError where layers are too few.
+    """
+    parallel = question.deployment.parallel
+    if parallel.pipeline == 1:
+        return graph, (graph,)
+    origin = question.deployment.origin.at("parallel", "pipeline")
+    try:
+        found: tuple[ModelGraph, tuple[ModelGraph, ...]] = _remembered(
+            ("stages", model_digest(question), chosen, parallel.tensor, parallel.pipeline),
+            lambda: (
+                pipelined(graph, parallel.pipeline),
+                stage_graphs(graph, parallel.pipeline),
+            ),
+        )
+    except ValueError as error:
+        raise SpecError([origin.fault(str(error), "use fewer stages")]) from error
+    return found
 
 
 def behaviour(engine: Engine, step: StepLoad) -> Hashable:
@@ -153,18 +188,19 @@ def solve_step(
     """
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
-    decision = decide(engine, step.tokens)
+    micro = micro_batches(step, deployment.parallel.pipeline)
+    decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed))
+    solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed))
     wanted = dict.fromkeys((*modes, decision.mode))
-    solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
+    solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
 
 
 def solve_ideal(solved: SolvedStep) -> Solution:
     """The step in the chosen mode with any group a perfect compiler could build."""
     mode = solved.decision.mode
-    return solved.solver.problem("ideal", mode).solve(mode)
+    return solved.solver.solve("ideal", mode)
 
 
 def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
@@ -177,7 +213,7 @@ def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
     mode, solver = solved.decision.mode, solved.solver
     flags = {}
     if solver.structure("flags").needs_flags:
-        flags = solver.problem("flags", mode).solve(mode).flags()
+        flags = solver.solve("flags", mode).flags()
     if flags:
         engine = solved.engine.with_flags(flags)
         turned = solve_step(solver.prepared, solved.step, (), engine).chosen
@@ -191,7 +227,7 @@ class Solver:
     """Prices one step once for every mode and rule set that asks."""
 
     prepared: Prepared
-    step: StepLoad
+    micro: MicroBatches
     engine: Engine
     fixed: FixedCosts
     decision: Decision
@@ -202,11 +238,17 @@ class Solver:
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
-            load = replace(self.step.load, padding_tokens=padding)
+            load = replace(self.micro.part.load, padding_tokens=padding)
             self._costs[padding] = tuple(
                 annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
             )
         return self._costs[padding]
+
+    def solve(self, rule_set: RuleSet, mode: Mode) -> Solution:
+        """The cheapest kernels in a mode; of a pipeline, with what its stages wait."""
+        solution = self.problem(rule_set, mode).solve(mode)
+        pipeline = self.prepared.question.deployment.parallel.pipeline
+        return piped(solution, self.micro) if pipeline > 1 else solution
 
     def structure(self, rule_set: RuleSet) -> Structure:
         """The groups of a rule set: they depend on structure and flags, not on sizes."""
@@ -235,7 +277,7 @@ class Solver:
                 self.engine,
                 self.fixed,
                 self.estimator,
-                self.step.sequences,
+                self.micro.part.sequences,
                 spaces,
             )
         return self._problems[rule_set, padding]

@@ -67,8 +67,6 @@ def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:
     found = [
         (name, hint) for name, hint in _UNBUILT.items() if getattr(deployment, name) is not None
     ]
-    if deployment.parallel.pipeline > 1:
-        found.append(("parallel.pipeline", "use parallel.tensor or parallel.data"))
     if deployment.parallel.expert > 1:
         found.append(("parallel.expert", "use parallel.tensor, which splits each expert"))
     places = [(deployment.origin.at(*name.split(".")), hint) for name, hint in found]
