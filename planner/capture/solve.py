@@ -116,8 +116,7 @@ class Problem:
         tile = group.rule.query_tile if group.rule else None
         tiling = Tiling(tile, self.device.l2_bytes) if tile else None
         work = kernel_work(group.border, costs, self.device, tiling)
-        name = group.rule.kernel if group.rule else None
-        estimate = self.estimator.estimate(Priceable(group.border, costs, work, name))
+        estimate = self.estimator.estimate(Priceable(group.border, costs, work, group.kernel))
         return PricedGroup(group, work, estimate, limit_refusal(group, costs, self.engine))
 
     @cached_property
@@ -239,7 +238,8 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
     start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
     floor_s = 0.0
     if launches:
-        floor_s = max(0.0, estimate.floor_s + launches * start_s - fixed.graph_node_s)
+        held = launches if estimate.chain else 1
+        floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
         floor_s += launches * fixed.collective_s if priced.work.link_bytes else 0.0
     return KernelTime(
         floor_s + estimate.core_s,

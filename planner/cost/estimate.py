@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
+from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
 from planner.cost.kernels.attention import AttentionShape
@@ -22,6 +23,8 @@ from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.conv import Conv2d
 from planner.ops.linear import Linear, MatMul
+from planner.ops.moe import MoeRouter
+from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
 
@@ -41,6 +44,8 @@ class Estimate:
     """80 % interval of log(real time / estimate); None where no residuals are known."""
     borrowed: bool = False
     """Whether the constants are those of another GPU or engine."""
+    chain: bool = False
+    """Whether the floor holds the starts of all its launches, not of one."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,8 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
+        if not parts and any(isinstance(node.op, Recurrent) for node, _ in kernel.nodes()):
+            return self._recurrent(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
             core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
@@ -132,17 +139,29 @@ class CalibratedEstimator:
             parts[0].family,
             *parts[0].fitted.interval(core_s),
             borrowed=parts[0].fitted.borrowed,
+            chain=parts[0].family == CHAINS,
         )
+
+    def _recurrent(self, kernel: Kernel) -> Estimate:
+        """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
+        stream_s, stream = self._stream(kernel, 0.0)
+        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
+        return Estimate(core_s, stream.floor_s, "datasheet", "recurrent")
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
-            if isinstance(node.op, Linear):
+            found = routed(node, site, kernel.name, self.constants)
+            if found:
+                yield self._routed(found)
+            elif isinstance(node.op, Linear):
                 linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
             elif isinstance(node.op, Conv2d):
                 yield self._conv(node, site)
             elif isinstance(node.op, MatMul):
                 yield self._matmul(node, site)
+            elif isinstance(node.op, MoeRouter):
+                yield self._router(node, site)
             elif isinstance(node.op, AttentionScores):
                 yield self._attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
@@ -176,6 +195,19 @@ class CalibratedEstimator:
         width = bytes_per_element(site.inputs[1].dtype)
         return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
 
+    def _router(self, node: Node, site: Site) -> _Part:
+        """A small GEMM. Tables of routed experts begin at ready scores."""
+        op, depth = node.op, static(site.inputs[0].shape[-1])
+        assert isinstance(op, MoeRouter)
+        width = bytes_per_element(node.parameters[0].dtype)
+        return self._gemm(float(site.rows()), depth, op.experts, node.matmul_dtype, width)
+
+    def _routed(self, found: Routed) -> _Part:
+        time_s = self._time(found.model, found.fitted, found.shape)
+        floor_s = found.fitted.floor_s
+        family = found.model.family
+        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
+
     def _gemm(
         self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float
     ) -> _Part:
@@ -195,7 +227,9 @@ class CalibratedEstimator:
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
         fitted: Fitted | None = None
-        for group in site.load.groups:
+        for group in site.load.within(heads.chunk):
+            if not group.new_tokens * group.count:
+                continue
             phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
             fitted = self.constants.attention(phase, kernel.name, dtype)
             shape = AttentionShape(

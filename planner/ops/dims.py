@@ -8,12 +8,14 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class Pairs:
-    """A load symbol: query-key pairs of attention scores, as a rectangle or within a window."""
+    """A load symbol: query-key pairs of scores, as a rectangle, within a window or chunks."""
 
     window: int | None = None
+    chunk: int | None = None
 
     def __str__(self) -> str:
-        return "pairs" if self.window is None else f"pairs within {self.window}"
+        reach = self.window or self.chunk
+        return "pairs" if reach is None else f"pairs within {reach}"
 
 
 Symbol = str | Pairs

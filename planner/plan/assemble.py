@@ -8,7 +8,12 @@ from planner.capture.solve import Solution
 from planner.capture.types import MODE_WORDS, ModeChoice
 from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
-from planner.graph.totals import kv_bytes_per_token, parameters
+from planner.graph.totals import (
+    active_parameters,
+    kv_bytes_per_token,
+    parameters,
+    state_bytes_per_sequence,
+)
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
@@ -135,15 +140,14 @@ def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
 def _model(prepared: Prepared) -> ModelSummary:
     """Totals of the whole model."""
     model, whole = prepared.question.model, whole_graph(prepared)
-    count = parameters(whole)
-    active = model.published.active_parameters if model.published else None
     return ModelSummary(
         model.name,
         model.title,
-        count,
-        active or count,
+        parameters(whole),
+        active_parameters(whole),
         kv_bytes_per_token(whole),
         model.max_context,
+        state_bytes_per_sequence(whole),
     )
 
 
@@ -157,7 +161,7 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
             f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
             f"{formats.activations}, KV cache {formats.kv_cache}"
         ),
-        "parallel": _describe_parallel(parallel),
+        "parallel": describe_parallel(parallel),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
@@ -166,15 +170,17 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
     }
 
 
+def describe_parallel(parallel: Parallel) -> str:
+    """Ranks by kind; stages and experts only where there are several."""
+    ways = {name: getattr(parallel, name) for name in ("tensor", "pipeline", "data", "expert")}
+    shown = {name: n for name, n in ways.items() if n > 1 or name in {"tensor", "data"}}
+    return ", ".join(f"{name} {n}" for name, n in shown.items())
+
+
 _COST_MODELS = {
     "calibrated": "kernel models with fitted constants, plus documented launch costs",
     "roofline": "bare roofline plus documented fixed costs",
 }
-
-
-def _describe_parallel(parallel: Parallel) -> str:
-    ways = {"tensor": parallel.tensor, "pipeline": parallel.pipeline, "data": parallel.data}
-    return ", ".join(f"{name} {n}" for name, n in ways.items() if n > 1 or name != "pipeline")
 
 
 def _describe_constants(prepared: Prepared) -> str:

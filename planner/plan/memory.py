@@ -77,6 +77,7 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.max_context,
         found.missing_bytes,
         () if found.fits else tuple(_nearest(prepared, found)),
+        found.state_bytes_per_sequence,
     )
 
 

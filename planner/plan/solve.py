@@ -26,8 +26,9 @@ from planner.graph.build import model_graph
 from planner.graph.formats import formats
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
-from planner.ops.types import Formats
+from planner.ops.types import ExpertLayout, Formats
 from planner.plan.identity import model_digest, spec_digest
+from planner.plan.layout import check_experts, expert_layout, routing
 from planner.plan.load import StepLoad
 from planner.plan.pipeline import MicroBatches, micro_batches, piped
 from planner.spec.question import Question
@@ -73,25 +74,27 @@ def prepare(question: Question) -> Prepared:
     """Build the graph of a question on one rank. Raises SpecError with every fault."""
     deployment = question.deployment
     chosen, notes = formats(deployment, question.model, question.gpu)
-    ranks = deployment.parallel.tensor
-    origin = deployment.origin.at("parallel", "tensor")
-    if ranks > 1 and question.gpu.link is None:
+    layout = expert_layout(question, chosen)
+    ranks = max(layout.tensor, layout.experts)
+    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
+    if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
         message = (
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     try:
         graph = _remembered(
-            ("graph", model_digest(question), chosen, ranks),
-            lambda: model_graph(question.model, question.blocks, chosen, ranks),
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
-        whole, stages = _staged(question, chosen, graph)
     except SpecError as error:
         if ranks == 1:
             raise
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    check_experts(deployment, graph)
+    whole, stages = _staged(question, (chosen, layout), graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
     return Prepared(
         question,
@@ -106,10 +109,11 @@ def prepare(question: Question) -> Prepared:
 
 
 def _staged(
-    question: Question, chosen: Formats, graph: ModelGraph
+    question: Question, key: Hashable, graph: ModelGraph
 ) -> tuple[ModelGraph, tuple[ModelGraph, ...]]:
     """The graph with sends between pipeline stages, and what each stage holds.
 
+    ``key`` tells graphs of one model apart.
     Raises SpecError where layers are too few.
     """
     parallel = question.deployment.parallel
@@ -118,7 +122,7 @@ def _staged(
     origin = question.deployment.origin.at("parallel", "pipeline")
     try:
         found: tuple[ModelGraph, tuple[ModelGraph, ...]] = _remembered(
-            ("stages", model_digest(question), chosen, parallel.tensor, parallel.pipeline),
+            ("stages", model_digest(question), key, parallel.pipeline),
             lambda: (
                 pipelined(graph, parallel.pipeline),
                 stage_graphs(graph, parallel.pipeline),
@@ -137,7 +141,7 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
     question, chosen = prepared.question, prepared.formats
-    key = ("graph", model_digest(question), chosen, 1)
+    key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = _remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)
     )
@@ -238,7 +242,8 @@ class Solver:
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
-            load = replace(self.micro.part.load, padding_tokens=padding)
+            spread = routing(self.prepared.question.deployment)
+            load = replace(self.micro.part.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
                 annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
             )

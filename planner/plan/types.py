@@ -152,6 +152,8 @@ class MemoryPlan:
     missing_bytes: float
     nearest_fit: tuple[str, ...]
     """Changes that would fit, the smallest first; empty where it fits."""
+    state_bytes_per_sequence: float = 0.0
+    """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,8 @@ class ModelSummary:
     active_parameters: int
     kv_bytes_per_token: float
     max_context: int | None
+    state_bytes_per_sequence: float = 0.0
+    """What each sequence keeps whatever its length: recurrent states."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ def captured(mode: ModeTime, step: StepTime) -> str:
 
 def fit_line(memory: MemoryPlan) -> Text:
     """The verdict with its amounts."""
-    cache = f" + {show_bytes(memory.kv_bytes)} KV" if memory.kv_bytes_per_token else ""
+    word = "KV and state" if memory.state_bytes_per_sequence else "KV"
+    cache = f" + {show_bytes(memory.kv_bytes)} {word}" if memory.kv_bytes else ""
     amounts = (
         f"{show_bytes(memory.weights_bytes)} weights{cache}"
         f" of {show_bytes(memory.budget_bytes)} a GPU"
@@ -119,6 +120,8 @@ def question(plan: Plan) -> Table:
         size += f", {show_count(model.active_parameters)} active"
     if model.kv_bytes_per_token:
         size += f", {show_bytes(model.kv_bytes_per_token)} of KV cache a token"
+    if model.state_bytes_per_sequence:
+        size += f", {show_bytes(model.state_bytes_per_sequence)} of state a sequence"
     parallel = "" if plan.cost.gpus == 1 else f" × {plan.cost.gpus} ({said['parallel']})"
     return facts(
         [
