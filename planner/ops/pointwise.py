@@ -80,7 +80,9 @@ class RowScale(Operator):
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         rows, factors = inputs
         if factors != (*rows[:-1], as_dim(1)):
-            raise ValueError(f"{show_shape(rows)} needs factors {show_shape((*rows[:-1], as_dim(1)))}")
+            raise ValueError(
+                f"{show_shape(rows)} needs factors {show_shape((*rows[:-1], as_dim(1)))}"
+            )
         return (rows,)
 
     def work(self, site: Site) -> Work:
