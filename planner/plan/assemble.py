@@ -53,7 +53,7 @@ def assemble(question: Question) -> Plan:
     check_load(deployment, step, prepared.graph.symbols)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
-    nodes = node_rows(prepared.graph, solved.costs, prepared.device)
+    nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.formats, solved.engine)
     times = _step_time(solved, rule_sets)

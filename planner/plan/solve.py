@@ -15,18 +15,20 @@ from planner.cost.constants import Constants, candidates
 from planner.cost.engine import Engine, resolve
 from planner.cost.estimate import (
     CalibratedEstimator,
+    Estimate,
     Estimator,
     RooflineEstimator,
 )
-from planner.cost.types import Device, device
+from planner.cost.types import Device, KernelWork, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
+from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
-from planner.ops.types import ExpertLayout, Formats
+from planner.ops.types import ExpertLayout, Formats, Load
 from planner.plan.identity import model_digest, spec_digest
 from planner.plan.layout import check_experts, expert_layout, routing
 from planner.plan.load import StepLoad
@@ -148,6 +150,15 @@ def whole_graph(prepared: Prepared) -> ModelGraph:
     return graph
 
 
+def running(graph: ModelGraph, load: Load) -> ModelGraph:
+    """What of a graph a step of that load runs: the same object for all steps of like structure."""
+    idle = idle_symbols(graph, load)
+    if not idle:
+        return graph
+    whole, part = _remembered(("active", id(graph), idle), lambda: (graph, active(graph, idle)))
+    return part if whole is graph else active(graph, idle)
+
+
 @dataclass(frozen=True, eq=False)
 class SolvedStep:
     """A step in every mode the plan shows."""
@@ -163,6 +174,11 @@ class SolvedStep:
     def adjusted(self) -> Adjustments:
         """What whole runs on this machine say."""
         return self.solver.prepared.adjusted
+
+    @property
+    def graph(self) -> ModelGraph:
+        """What of the model's graph the step runs."""
+        return self.solver.graph
 
     @property
     def costs(self) -> tuple[BlockCosts, ...]:
@@ -185,17 +201,22 @@ def solve_step(
     step: StepLoad,
     modes: tuple[Mode, ...] = MODES,
     engine: Engine | None = None,
+    like: Solver | None = None,
 ) -> SolvedStep:
     """Search kernels and capture of one step. The chosen mode is always among the solutions.
 
-    ``engine`` stands in for the deployment's own, as with some flags turned.
+    ``engine`` stands in for the deployment's own, as with some flags turned; ``like`` has solved
+    the same step with others.
     """
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     micro = micro_batches(step, deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed))
+    graph = running(prepared.graph, step.load)
+    solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed), graph)
+    if like:
+        solver.learn(like)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
@@ -220,7 +241,7 @@ def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
         flags = solver.solve("flags", mode).flags()
     if flags:
         engine = solved.engine.with_flags(flags)
-        turned = solve_step(solver.prepared, solved.step, (), engine).chosen
+        turned = solve_step(solver.prepared, solved.step, (), engine, solver).chosen
         if turned.timeline.time_s < solved.chosen.timeline.time_s:
             return turned, flags
     return solved.chosen, {}
@@ -236,8 +257,17 @@ class Solver:
     fixed: FixedCosts
     decision: Decision
     estimator: Estimator
+    graph: ModelGraph
+    """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
+
+    def learn(self, other: Solver) -> None:
+        """Take over what another knows of the same step, times too where they must be the same."""
+        self._costs = other._costs
+        if self.fixed == other.fixed:
+            self._known = other._known
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
@@ -245,7 +275,7 @@ class Solver:
             spread = routing(self.prepared.question.deployment)
             load = replace(self.micro.part.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
+                annotate(block, load, self.prepared.device) for block in self.graph.kinds
             )
         return self._costs[padding]
 
@@ -260,7 +290,7 @@ class Solver:
         return self._entry(rule_set)[0]
 
     def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
-        graph, engine = self.prepared.graph, self.engine
+        graph, engine = self.graph, self.engine
         key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
         kept: tuple[Structure, dict[bool, Space]] = _remembered(
             key, lambda: (structure(graph, engine, rule_set), {})
@@ -284,6 +314,7 @@ class Solver:
                 self.estimator,
                 self.micro.part.sequences,
                 spaces,
+                self._known,
             )
         return self._problems[rule_set, padding]
 
