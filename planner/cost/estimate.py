@@ -118,19 +118,9 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
-        if not parts and any(isinstance(node.op, Recurrent) for node, _ in kernel.nodes()):
-            return self._recurrent(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
-            return Estimate(
-                core_s,
-                stream.floor_s,
-                stream.evidence,
-                "elementwise",
-                *interval,
-                borrowed=stream.borrowed,
-            )
+            return self._streamed(kernel, stream_s, stream)
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -142,11 +132,15 @@ class CalibratedEstimator:
             chain=parts[0].family == CHAINS,
         )
 
-    def _recurrent(self, kernel: Kernel) -> Estimate:
-        """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
-        stream_s, stream = self._stream(kernel, 0.0)
-        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
-        return Estimate(core_s, stream.floor_s, "datasheet", "recurrent")
+    def _streamed(self, kernel: Kernel, stream_s: float, stream: Fitted) -> Estimate:
+        """A kernel that streams; of recurrent layers no less than the roofline, unmeasured."""
+        core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
+        if any(isinstance(node.op, Recurrent) for node, _ in kernel.nodes()):
+            core_s = max(core_s, roofline_s(kernel.work))
+            return Estimate(core_s, floor_s, "datasheet", "recurrent")
+        low, high = stream.interval(stream_s)
+        evidence, borrowed = stream.evidence, stream.borrowed
+        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
