@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.ops.registry import operator
-from planner.ops.types import Formats, OpClass, Operator, Shape, Site, Tensor, Work, show_shape
+from planner.ops.types import (
+    Formats,
+    OpClass,
+    Operator,
+    Shape,
+    Site,
+    Tensor,
+    Work,
+    as_dim,
+    show_shape,
+)
 
 EXP_FLOPS = 4
 """Vector FLOPs charged for one exponential, tanh or erf.
@@ -56,6 +66,23 @@ _pointwise("gelu", 1, 4 + EXP_FLOPS, "x · Φ(x), exact or by tanh")
 _pointwise("sigmoid", 1, 2 + EXP_FLOPS, "1 / (1 + e⁻ˣ)")
 _pointwise("tanh", 1, EXP_FLOPS, "hyperbolic tangent")
 _pointwise("softcap", 1, 2 + EXP_FLOPS, "c · tanh(x / c), as on Gemma 2's logits")
+
+
+@operator("mul_rows")
+@dataclass(frozen=True)
+class MulRows(Pointwise):
+    """Each row of the first input times one number of the second, as a gate a token: [.., 1]."""
+
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    about: ClassVar[str] = "product of each row with a number of its own"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        rows, factors = inputs
+        if factors != (*rows[:-1], as_dim(1)):
+            raise ValueError(
+                f"{show_shape(rows)} needs one number a row, but they are {show_shape(factors)}"
+            )
+        return (rows,)
 
 
 @operator("quantize")

@@ -78,6 +78,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "softmax": (Example((ROW,)),),
     "quantize": (Example((ROW,)),),
     "add": (Example((ROW, ROW)),),
+    "mul_rows": (Example((ROW, shape(TOKENS, 1))),),
     "mul": (Example((ROW, ROW)),),
     **{
         name: (Example((ROW,)),)
