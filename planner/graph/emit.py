@@ -31,6 +31,8 @@ class Emitter:
     faults: list[Fault]
     _nodes: list[Node] = field(default_factory=list)
     _tensors: dict[str, Tensor] = field(default_factory=dict)
+    _same: dict[str, str] = field(default_factory=dict)
+    """Per tensor that is another one under a new name: that one's name."""
     _narrowed: dict[str, str] = field(default_factory=dict)
     """Per tensor that GEMMs read narrower: the name of its quantised copy."""
 
@@ -53,7 +55,7 @@ class Emitter:
             tuple(self._nodes),
             self._tensors,
             tuple(tensor.name for tensor in self.inputs),
-            self.spec.outputs,
+            self._known(self.spec.outputs),
             _as_networkx(self._nodes, self._tensors),
             self.formats,
         )
@@ -66,7 +68,7 @@ class Emitter:
 
     def _emit(self, name: str, op: Operator) -> bool:
         node = self.spec.nodes[name]
-        inputs, outputs = reads(node), writes(name, node)
+        inputs, outputs = self._known(reads(node)), writes(name, node)
         fewest, most = op.arity
         if not fewest <= len(inputs) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
@@ -75,11 +77,13 @@ class Emitter:
             )
         try:
             spread = op.spread(self.layout)
-            inputs = tuple(self._quantized(tensor, spread.op, name) for tensor in inputs)
             self._place(name, node.op, spread, inputs, outputs)
         except ValueError as error:
             return self._fail(name, str(error))
         return True
+
+    def _known(self, tensors: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._same.get(tensor, tensor) for tensor in tensors)
 
     def _fail(self, name: str, message: str) -> bool:
         self.faults.append(self._origin(name).fault(f"node '{name}': {message}", key=True))
@@ -95,9 +99,12 @@ class Emitter:
     ) -> None:
         """The node, between what brings its inputs and what takes its output."""
         steps: list[tuple[str, str, Operator]] = []
+        if spread.op:
+            inputs = tuple(self._quantized(tensor, spread.op, name) for tensor in inputs)
         if spread.before:
             steps.append((f"{name}.dispatch", "moe_dispatch", spread.before))
-        steps.append((name, op_name, spread.op))
+        if spread.op:
+            steps.append((name, op_name, spread.op))
         if spread.after:
             steps.append((f"{name}.combine", "moe_combine", spread.after))
         if spread.collective:
@@ -105,6 +112,9 @@ class Emitter:
             assert kind is not None
             op = kind(ranks=self.layout.tensor)  # type: ignore[call-arg]
             steps.append((f"{name}.{spread.collective}", spread.collective, op))
+        if not steps:
+            self._same[outputs[0]] = inputs[0]
+            return
         for own, kind_name, op in steps[:-1]:
             written: tuple[str, ...] = (f"{outputs[0]}.partial",)
             if op is spread.before:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.ops.registry import operator
-from planner.ops.types import OpClass, Operator, Shape, Site, Work
+from planner.ops.types import ExpertLayout, OpClass, Operator, Shape, Site, Spread, Work
 
 
 @operator("all_reduce")
@@ -27,6 +27,21 @@ class AllReduce(Operator):
         return Work(
             vector_flops=site.elements(), link_bytes=2 * (self.ranks - 1) / self.ranks * size
         )
+
+
+@operator("rank_sum")
+@dataclass(frozen=True)
+class RankSum(Operator):
+    """The one sum that several partial results share: an all-reduce over tensor-parallel ranks,
+    nothing on one rank. Engines add routed and shared experts first and reduce them together.
+    """
+
+    op_class: ClassVar[OpClass] = OpClass.VIEW
+    about: ClassVar[str] = "sum over tensor-parallel ranks of what was left partial"
+
+    def spread(self, layout: ExpertLayout) -> Spread:
+        """An all-reduce, or no node at all."""
+        return Spread(None, collective="all_reduce" if layout.tensor > 1 else None)
 
 
 @operator("all_gather")

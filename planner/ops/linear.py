@@ -21,7 +21,7 @@ from planner.ops.types import (
     static,
 )
 
-Shard = Literal["none", "column", "row", "kv", "vocab"]
+Shard = Literal["none", "column", "row", "partial", "kv", "vocab"]
 
 
 @operator("linear")
@@ -37,8 +37,8 @@ class Linear(Operator):
     """N."""
     bias: bool = False
     shard: Shard = "none"
-    """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after), ``kv``
-    (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
+    """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after),
+    ``partial`` (K, a ``rank_sum`` further on takes the sum), ``kv`` (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
     unit: int = 1
     """Features that stay together when cut, as in head_dim."""
     tied: bool = False
@@ -69,7 +69,7 @@ class Linear(Operator):
         )
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:
-        if self.shard == "none":
+        if self.shard in {"none", "partial"}:
             return self, None
         if self.shard == "row":
             return self, "all_reduce"

@@ -108,6 +108,8 @@ class Moe(Operator):
     """Two matrices in front of the activation, not one."""
     bias: bool = False
     quantizable: bool = True
+    partial: bool = False
+    """Whether a ``rank_sum`` further on takes the sum over tensor-parallel ranks."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     arity: ClassVar[tuple[int, int]] = (2, 2)
@@ -174,7 +176,7 @@ class Moe(Operator):
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:
         width = divide(self.intermediate, ranks, "features of an expert")
-        return replace(self, intermediate=width), "all_reduce"
+        return replace(self, intermediate=width), None if self.partial else "all_reduce"
 
     def spread(self, layout: ExpertLayout) -> Spread:
         """Experts over ``layout.experts`` ranks, each cut over what ranks are left.
@@ -195,9 +197,10 @@ class Moe(Operator):
             self.gated,
             self.bias,
             self.quantizable,
+            self.partial,
             layout.experts,
         )
-        summed = "all_reduce" if layout.tensor > 1 else None
+        summed = "all_reduce" if layout.tensor > 1 and not self.partial else None
         if layout.replicas == 1:
             return Spread(op, collective=summed)
         exchange = (layout.exchange, self.experts, self.top_k, layout)

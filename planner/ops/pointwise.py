@@ -68,21 +68,25 @@ _pointwise("tanh", 1, EXP_FLOPS, "hyperbolic tangent")
 _pointwise("softcap", 1, 2 + EXP_FLOPS, "c · tanh(x / c), as on Gemma 2's logits")
 
 
-@operator("mul_rows")
+@operator("row_scale")
 @dataclass(frozen=True)
-class MulRows(Pointwise):
-    """Each row of the first input times one number of the second, as a gate a token: [.., 1]."""
+class RowScale(Operator):
+    """Each row times a number of its own: [.., n] and [.., 1] to [.., n], one FLOP an element."""
 
+    op_class: ClassVar[OpClass] = OpClass.POINTWISE
     arity: ClassVar[tuple[int, int]] = (2, 2)
-    about: ClassVar[str] = "product of each row with a number of its own"
+    about: ClassVar[str] = "product of each row with a number of its own, as a gate of an expert"
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         rows, factors = inputs
         if factors != (*rows[:-1], as_dim(1)):
             raise ValueError(
-                f"{show_shape(rows)} needs one number a row, but they are {show_shape(factors)}"
+                f"{show_shape(rows)} needs factors {show_shape((*rows[:-1], as_dim(1)))}"
             )
         return (rows,)
+
+    def work(self, site: Site) -> Work:
+        return Work(vector_flops=site.elements())
 
 
 @operator("quantize")

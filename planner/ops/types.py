@@ -251,7 +251,8 @@ class ExpertLayout:
 class Spread:
     """An operator on one rank, and the operators around it that move tensors between ranks."""
 
-    op: Operator
+    op: Operator | None
+    """None where it does nothing itself: what the collective sums, or its output is its input."""
     before: Operator | None = None
     """From its inputs as this rank has them to those it computes on."""
     after: Operator | None = None

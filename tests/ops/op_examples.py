@@ -78,7 +78,6 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "softmax": (Example((ROW,)),),
     "quantize": (Example((ROW,)),),
     "add": (Example((ROW, ROW)),),
-    "mul_rows": (Example((ROW, shape(TOKENS, 1))),),
     "mul": (Example((ROW, ROW)),),
     **{
         name: (Example((ROW,)),)
@@ -113,6 +112,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             },
         ),
     ),
+    "row_scale": (Example((ROW, shape(TOKENS, 1))),),
+    "rank_sum": (Example((ROW,)),),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
