@@ -84,7 +84,7 @@ FIELDS = {
     "Parallel.data": "Replicas that share the batch",
     "Parallel.expert": "Ranks that share out whole experts: a divisor of `tensor`, or all of"
     " tensor × data",
-    "Parallel.pipeline": "Only 1 yet",
+    "Parallel.pipeline": "Stages that each hold a share of the layers",
     "Parallel.tensor": "Ranks that split every layer",
     "Prefill.batch": "Prompts, over all data replicas",
     "Prefill.tokens": "Tokens of each",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,24 +11,23 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
 from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
-from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
-from planner.cost.kernels.attention import AttentionShape
+from planner.cost.kernels import collective, elementwise, gemm
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
+from planner.cost.network import Network, between_s, within
+from planner.cost.parts import Part, attention_shape, walked_rows
 from planner.cost.products import Product, product, unfitted
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
-from planner.ops.collective import AllGather, AllReduce
+from planner.ops.attention import AttentionScores, AttentionValues
+from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.dims import ROWS
-from planner.ops.indexer import IndexCacheWrite
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.mla import MlaCacheWrite
 from planner.ops.types import Site, static
 
 
@@ -116,6 +116,8 @@ class CalibratedEstimator:
 
     device: Device
     constants: Constants
+    network: Network | None = None
+    """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
 
     def estimate(self, kernel: Kernel) -> Estimate:
@@ -126,15 +128,7 @@ class CalibratedEstimator:
             return self._unfitted(kernel, family)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
-            return Estimate(
-                core_s,
-                stream.floor_s,
-                stream.evidence,
-                "elementwise",
-                *interval,
-                borrowed=stream.borrowed,
-            )
+            return self._streamed(stream_s, stream)
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -152,7 +146,14 @@ class CalibratedEstimator:
         core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
         return Estimate(core_s, stream.floor_s, "datasheet", family)
 
-    def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
+    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+        """A kernel that does nothing but stream."""
+        low, high = stream.interval(stream_s)
+        core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
+        evidence, borrowed = stream.evidence, stream.borrowed
+        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
+
+    def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
             found = routed(node, site, kernel.name, self.constants)
@@ -168,10 +169,12 @@ class CalibratedEstimator:
                 yield self._latent_attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
                 yield self._collective(node.op, site)
+            elif isinstance(node.op, Send):
+                yield self._send(node.op, site)
         for merged in linears.values():
             yield self._linear(merged)
 
-    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> _Part:
+    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> Part:
         """Projections of one input as one GEMM. Operands narrower than 16 bit come in quantised."""
         node, site = merged[0]
         depth = static(site.inputs[0].shape[-1])
@@ -181,7 +184,7 @@ class CalibratedEstimator:
         rows = float(site.load.elements(site.outputs[0].shape[:-1]))
         return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
 
-    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
+    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
         if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
             return None
@@ -191,15 +194,18 @@ class CalibratedEstimator:
         core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
         tokens = float(site.load.size(ROWS[heads.phase]))
         core_s -= self._write_s(tokens, heads.token_bytes(dtype))
-        return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
+        return Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
-    def _routed(self, found: Routed) -> _Part:
-        time_s = self._time(found.model, found.fitted, found.shape)
-        floor_s = found.fitted.floor_s
-        family = found.model.family
-        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
+    def _routed(self, found: Routed) -> Part:
+        fitted, family = found.fitted, found.model.family
+        if found.span:
+            time_s, fitted = self._exchanged(fitted, found.shape, found.span)
+        else:
+            time_s = self._time(found.model, fitted, found.shape)
+        floor_s = fitted.floor_s
+        return Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
 
-    def _gemm(self, ask: Product) -> _Part:
+    def _gemm(self, ask: Product) -> Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
         shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
         fitted = self.constants.gemm(ask.dtype)
@@ -208,9 +214,9 @@ class CalibratedEstimator:
         moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
         # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
         floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
-        return _Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
+        return Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
 
-    def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> _Part | None:
+    def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> Part | None:
         """Attention as one kernel, where the values are in the group too."""
         if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes()):
             return None
@@ -220,20 +226,8 @@ class CalibratedEstimator:
         for group in site.load.within(heads.chunk):
             if not group.new_tokens * group.count:
                 continue
-            phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
-            fitted = self.constants.attention(phase, kernel.name, dtype)
-            shape = AttentionShape(
-                float(group.count),
-                float(group.new_tokens),
-                float(group.kv_tokens),
-                heads.heads,
-                heads.kv_heads,
-                heads.head_dim,
-                window=heads.window or 0,
-            )
-            model: KernelModel[Any] = (
-                attention_decode.MODEL if group.new_tokens == 1 else attention_prefill.MODEL
-            )
+            model, shape = attention_shape(heads, group)
+            fitted = self.constants.attention(model.family, kernel.name, dtype)
             time_s = self._time(model, fitted, shape)
             core_s += time_s - fitted.floor_s
             floor_s = max(floor_s, fitted.floor_s)
@@ -242,7 +236,7 @@ class CalibratedEstimator:
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
         core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
-        return _Part("attention", core_s, fitted.floor_s, moved, fitted)
+        return Part("attention", core_s, fitted.floor_s, moved, fitted)
 
     def _write_s(self, tokens: float, each_bytes: float) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
@@ -250,20 +244,45 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
-    def _collective(self, op: AllReduce | AllGather, site: Site) -> _Part:
+    def _collective(self, op: AllReduce | AllGather, site: Site) -> Part:
         name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
         fitted = self.constants.collective(name)
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
-        time_s = self._time(collective.MODEL, fitted, shape)
+        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+        return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _send(self, op: Send, site: Site) -> Part:
+        """As an all-gather over two ranks, in which each sends half of the result."""
+        fitted = self.constants.collective("all_gather")
+        size = op.tensors * float(site.inputs[0].bytes(site.load))
+        time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
+        if self.network and self.network.parts_stages:
+            time_s = fitted.floor_s + self.network.send_s(size)
+            fitted = dataclasses.replace(fitted, evidence="datasheet")
+        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _exchanged(
+        self, fitted: Fitted, shape: CollectiveShape, span: float
+    ) -> tuple[float, Fitted]:
+        """A collective over ``span`` GPUs side by side. Nobody measured those that leave a node."""
+        nodes = self.network.nodes(span) if self.network else 1
+        if nodes == 1 or self.network is None:
+            return self._time(collective.MODEL, fitted, shape), fitted
+        inside = within(shape, nodes, fitted.variant)
+        time_s = fitted.floor_s
+        if inside.ranks > 1:
+            time_s = self._time(collective.MODEL, fitted, inside)
+        beyond_s = between_s(shape, nodes, fitted.variant, self.network)
+        return time_s + beyond_s, dataclasses.replace(fitted, evidence="datasheet")
 
     def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, _rows(kernel))
+        rows = max(1.0, walked_rows(*next(kernel.nodes())))
         shape = ElementwiseShape(size / 2, size / 2, rows)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
@@ -273,24 +292,3 @@ class CalibratedEstimator:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
         return self._seen[key][0]
-
-
-@dataclass(frozen=True)
-class _Part:
-    family: str
-    core_s: float
-    floor_s: float
-    moved_bytes: float
-    fitted: Fitted
-
-
-def _rows(kernel: Kernel) -> float:
-    """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
-
-    A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
-    """
-    node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
-        return float(site.load.tokens)
-    shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(float(site.load.elements(shape[:-1])) for shape in shapes)

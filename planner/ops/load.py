@@ -80,7 +80,7 @@ class SequenceGroup:
         A query at position p sees the keys from p − p mod ``chunk`` on. So the new tokens fall into
         the rest of the chunk they begin in, whole chunks, and the start of the one they end in.
         Source: vLLM computes it so, as a batch of shorter sequences
-        (`vllm/attention/layers/chunked_local_attention.py`, make_local_attention_virtual_batches).
+        (`vllm/v1/attention/backends/utils.py`, make_local_attention_virtual_batches).
         """
         n, prior = self.new_tokens, self.kv_tokens - self.new_tokens
         begun = prior % chunk

@@ -76,10 +76,7 @@ def intensity(
         row
         for block in graph.kinds
         for context in contexts
-        for row in (
-            *_attention(block, context, target, convention),
-            *latent_rows(block, context, target, convention),
-        )
+        for row in _attention(block, context, target, convention)
     ]
     gemms.sort(key=lambda row: tokens.index(row.tokens))
     return Intensity(
@@ -137,7 +134,7 @@ def _textbook(row: GemmRow, cost: NodeCost) -> GemmRow:
 def _attention(
     block: Block, context: int, target: Device, convention: Convention
 ) -> list[AttentionRow]:
-    rows = []
+    rows = [*latent_rows(block, context, target, convention)]
     for node in block.nodes:
         if not isinstance(node.op, AttentionScores):
             continue

@@ -28,6 +28,7 @@ FACTS = {
     "capability",
     "memory_gib",
     "tensor",
+    "pipeline",
     "data",
     "expert",
 }
