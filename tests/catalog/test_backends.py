@@ -28,10 +28,10 @@ FACTS = {
     "capability",
     "memory_gib",
     "tensor",
-    "data",
+    "pipeline",
     "expert",
 }
-FACTS |= {"peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine"}
 

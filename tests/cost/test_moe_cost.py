@@ -76,7 +76,7 @@ def test_the_time_of_experts_is_their_models():
     found = estimate("experts", costs(16), lent, "triton")
     fitted = lent.moe("triton", "bf16", "bf16")
     touched = 128 * (1 - (120 / 128) ** 16)
-    shape = MoeShape(16.0, 2048, 768, 8, 128.0, touched, True)  # noqa: FBT003
+    shape = MoeShape(16.0, 2048, 768, 8, 128.0, touched, True)
     seconds = moe.MODEL.time_s(fitted.variant, shape, DEVICE, fitted.values)
     assert fitted.variant == "triton_bf16"
     assert found.core_s + found.floor_s == pytest.approx(seconds)

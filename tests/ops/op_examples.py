@@ -116,6 +116,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "rank_sum": (Example((ROW,)),),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
+    "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),
     "flatten": (Example((IMAGE,)),),
