@@ -115,6 +115,11 @@ def test_only_the_experts_of_gpt_oss_are_in_four_bits():
     assert totals.weights_bytes(graph("gpt-oss-20b", "mxfp4")) == by_hand
 
 
+def test_gpt_oss_120b_takes_what_its_checkpoint_takes():
+    """The repository holds 65,248,815,744 bytes: 36 layers of 128 experts in MXFP4."""
+    assert totals.weights_bytes(graph("gpt-oss-120b", "mxfp4")) == 65_248_815_744
+
+
 def test_every_second_layer_of_gpt_oss_looks_back_128_keys():
     """At 4,096 tokens 12 layers keep 128 of them: 8 KV heads of 64."""
     layer = 2 * 8 * 64 * 2
