@@ -156,7 +156,10 @@ class Constants:
         engine's kernel or else any; of BF16 experts where nobody measured the format.
         """
         size, kinds = bytes_per_element(weights), moe.KINDS
-        named = [name for name in kinds if name.split("_")[0] == weights]
+        named = sorted(
+            (name for name in kinds if name.split("_")[0] == weights.split("_")[0]),
+            key=lambda name: name != weights,
+        )
         alike = named or [name for name in kinds if kinds[name].bytes_per_weight == size]
         fits = [name for name in alike if kinds[name].operand == _operand(operand)]
         fits = fits or alike or ["bf16"]
