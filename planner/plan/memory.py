@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from planner.cost.memory import Fit, budget, fit, live_bytes
+from planner.cost.engine import Engine
+from planner.cost.memory import Budget, Fit, budget, fit
+from planner.cost.profile import live_bytes
 from planner.errors import SpecError
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
@@ -31,11 +33,17 @@ def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
     return Load((SequenceGroup(batch, 1, workload.input + workload.output),))
 
 
+def prepared_budget(prepared: Prepared, engine: Engine) -> Budget:
+    """The budget of one GPU, the engine perhaps with other flags than the deployment's."""
+    question = prepared.question
+    share, longest = question.deployment.memory.utilization, question.model.max_context
+    return budget(prepared.graph, engine, prepared.device, share, longest)
+
+
 def held(prepared: Prepared, step: StepLoad) -> Fit:
     """The step held against one GPU's budget."""
     deployment = prepared.question.deployment
-    engine = prepared.engine(step.kind)
-    space = budget(prepared.graph, engine, prepared.device, deployment.memory.utilization)
+    space = prepared_budget(prepared, prepared.engine(step.kind))
     load = memory_load(deployment, step)
     if not load.groups:
         live = max(live_bytes(block, step.load) for block in prepared.graph.kinds)
@@ -66,6 +74,8 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.max_context,
         found.missing_bytes,
         () if found.fits else tuple(_nearest(prepared, found)),
+        context_bytes=space.context_bytes,
+        kv_block_tokens=space.kv_block_tokens,
     )
 
 

@@ -1,0 +1,97 @@
+"""KV blocks as engines share them among layers, with and without windows.
+
+An engine whose layers cache alike has one block table, and a block is so many tokens of all of
+them. Where some layers keep a window, vLLM cuts the layers into groups of one size, each with its
+own table: a block then is so many tokens of one group, and all groups draw from one pool. Source:
+vllm@0.26.0 v1/core/kv_cache_utils.py, v1/kv_cache_interface.py SlidingWindowSpec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.cost.memory import Budget
+from planner.cost.reserve import Reserve
+from planner.graph.totals import kv_layers
+from planner.graph.types import ModelGraph
+
+_ALIKE = Fraction(3, 2)
+"""Below this ratio of layers of two kinds the larger number is the group's, and one is padded."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Layers that share a block table."""
+
+    layers: int
+    """Padding included: every group has as many."""
+    block_tokens: int
+    window: int | None
+
+    def blocks(self, length: int, in_flight: int) -> int:
+        """Blocks one sequence of that length may hold at once.
+
+        A window keeps itself and the tokens of a step in flight, and starts anywhere in a block.
+        """
+        if self.window is None:
+            return -(-length // self.block_tokens)
+        return -(-min(self.window - 1 + in_flight, length) // self.block_tokens) + 1
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The pool of one rank."""
+
+    groups: tuple[Group, ...]
+    block_bytes: float
+    """One block of one group."""
+    in_flight: int
+    """Tokens of one step at most."""
+
+    def blocks(self, available_bytes: float) -> int:
+        """Blocks that fit."""
+        return int(max(0.0, available_bytes) // self.block_bytes)
+
+    def per_sequence(self, length: int) -> int:
+        """Blocks one sequence of that length may hold, over all groups."""
+        return sum(group.blocks(length, self.in_flight) for group in self.groups)
+
+    def tokens(self, available_bytes: float) -> int:
+        """Tokens as `blocks // groups × tokens of a block`: no window counted."""
+        smallest = min(group.block_tokens for group in self.groups)
+        return self.blocks(available_bytes) // len(self.groups) * smallest
+
+
+def pages(graph: ModelGraph, space: Budget, reserve: Reserve) -> Pages | None:
+    """How the engine cuts the rank's cache; None where each layer keeps what it needs, or none."""
+    rule = reserve.word(reserve.spec.pools, "layers")
+    kinds: Counter[tuple[float, int | None]] = Counter()
+    for layers in kv_layers(graph):
+        window = layers.window if rule == "groups" else None
+        kinds[layers.bytes_per_token, window] += layers.times
+    if rule == "layers" or not kinds:
+        return None
+    in_flight = int(reserve.number(reserve.spec.profile_tokens))
+    tokens = space.kv_block_tokens
+    windows = {window for _, window in kinds}
+    if len(windows) == 1:
+        (window,) = windows
+        total = sum(count * each for (each, _), count in kinds.items())
+        return Pages((Group(sum(kinds.values()), tokens, window),), total * tokens, in_flight)
+    widest = max(each for each, _ in kinds)
+    size = _group_size(kinds.values())
+    groups = [
+        Group(size, int(tokens * widest / each), window)
+        for (each, window), count in kinds.items()
+        for _ in range(-(-count // size))
+    ]
+    return Pages(tuple(groups), widest * tokens * size, in_flight)
+
+
+def _group_size(counts: Collection[int]) -> int:
+    """Layers a group: those of the rarest kind, or of the commonest where they hardly differ."""
+    fewest, most = min(counts), max(counts)
+    return most if most < fewest * _ALIKE else fewest
