@@ -96,7 +96,7 @@ def budget(
 ) -> Budget:
     """The budget of one GPU that runs one rank of the graph.
 
-    ``longest`` is the model's context, for engines whose dummy step is as long as a sequence may be.
+    ``longest`` is the model's context, as long as which some engines make their dummy step.
     """
     reserve = Reserve(engine, device, longest)
     spec = reserve.spec

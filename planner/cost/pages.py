@@ -9,7 +9,7 @@ vllm@0.26.0 v1/core/kv_cache_utils.py, v1/kv_cache_interface.py SlidingWindowSpe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,6 +20,15 @@ from planner.graph.types import ModelGraph
 
 _ALIKE = Fraction(3, 2)
 """Below this ratio of layers of two kinds the larger number is the group's, and one is padded."""
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """Layers that cache alike."""
+
+    bytes_per_token: float
+    window: int | None
+    layers: int
 
 
 @dataclass(frozen=True)
@@ -68,27 +77,32 @@ class Pages:
 def pages(graph: ModelGraph, space: Budget, reserve: Reserve) -> Pages | None:
     """How the engine cuts the rank's cache; None where each layer keeps what it needs, or none."""
     rule = reserve.word(reserve.spec.pools, "layers")
-    kinds: Counter[tuple[float, int | None]] = Counter()
-    for layers in kv_layers(graph):
-        window = layers.window if rule == "groups" else None
-        kinds[layers.bytes_per_token, window] += layers.times
+    kinds = [
+        LayerKind(each.bytes_per_token, each.window if rule == "groups" else None, each.times)
+        for each in kv_layers(graph)
+    ]
     if rule == "layers" or not kinds:
         return None
-    in_flight = int(reserve.number(reserve.spec.profile_tokens))
-    tokens = space.kv_block_tokens
-    windows = {window for _, window in kinds}
+    return cut(kinds, space.kv_block_tokens, int(reserve.number(reserve.spec.profile_tokens)))
+
+
+def cut(kinds: Sequence[LayerKind], block_tokens: int, in_flight: int) -> Pages:
+    """Layers cut into groups: one where all have the same window, else of one size each."""
+    windows = {kind.window for kind in kinds}
     if len(windows) == 1:
-        (window,) = windows
-        total = sum(count * each for (each, _), count in kinds.items())
-        return Pages((Group(sum(kinds.values()), tokens, window),), total * tokens, in_flight)
-    widest = max(each for each, _ in kinds)
-    size = _group_size(kinds.values())
+        total = sum(kind.layers * kind.bytes_per_token for kind in kinds)
+        group = Group(sum(kind.layers for kind in kinds), block_tokens, windows.pop())
+        return Pages((group,), total * block_tokens, in_flight)
+    counts: Counter[tuple[float, int | None]] = Counter()
+    for kind in kinds:
+        counts[kind.bytes_per_token, kind.window] += kind.layers
+    widest, size = max(each for each, _ in counts), _group_size(counts.values())
     groups = [
-        Group(size, int(tokens * widest / each), window)
-        for (each, window), count in kinds.items()
+        Group(size, int(block_tokens * widest / each), window)
+        for (each, window), count in counts.items()
         for _ in range(-(-count // size))
     ]
-    return Pages(tuple(groups), widest * tokens * size, in_flight)
+    return Pages(tuple(groups), widest * block_tokens * size, in_flight)
 
 
 def _group_size(counts: Collection[int]) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 
 from planner.cost.engine import Engine
 from planner.cost.types import Device
 from planner.spec.conditions import first
-from planner.spec.expr import evaluate
-from planner.spec.types import BytesChoice, Choice, ReserveSpec
+from planner.spec.expr import ExpressionError, evaluate, whole
+from planner.spec.types import BytesChoice, Choice, ReserveSpec, Scalar
 
 _MIB = 2**20
 _THOUSANDTHS = 1000
@@ -71,3 +72,19 @@ class Reserve:
             "tensor": tensor if isinstance(tensor, int) else 1,
             "memory_mib": int(self._device.visible_bytes // _MIB),
         }
+
+
+def levers(engine: Engine) -> Iterator[tuple[str, Scalar]]:
+    """Flags that free memory, with the values to turn them to; those that change nothing left out.
+
+    A value that comes to no whole number, as half of one, is none.
+    """
+    for lever in engine.spec.memory.levers:
+        value: Scalar = lever.to if isinstance(lever.to, bool) else None
+        if not isinstance(lever.to, bool):
+            try:
+                value = whole(lever.to, engine.as_asked.whole_flags)
+            except ExpressionError:
+                continue
+        if value != engine.flags.get(lever.flag):
+            yield lever.flag, value

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from planner.cost.engine import Engine
+from planner.cost.engine import Engine, flag_text
 from planner.cost.memory import Budget, Fit, budget, fit
 from planner.cost.profile import live_bytes
+from planner.cost.reserve import levers
 from planner.errors import SpecError
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
@@ -85,6 +86,10 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
     space = found.budget
     if space.utilization < _UTILIZATION and _fits(prepared, memory={"utilization": _UTILIZATION}):
         yield f"memory.utilization={_UTILIZATION}"
+    asked = deployment.backend.flags
+    for flag, value in levers(prepared.engine("decode")):
+        if _fits(prepared, backend={"flags": {**asked, flag: value}}):
+            yield f"backend.flags.{flag}={flag_text(value)}"
     if prepared.formats.kv_cache != "fp8" and _fits(prepared, precision={"kv_cache": "fp8"}):
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):

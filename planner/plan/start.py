@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.cost.engine import Engine, flag_text
-from planner.cost.reserve import Reserve
+from planner.cost.reserve import Reserve, levers
 from planner.cost.start import Start, largest, start
 from planner.errors import SpecError
 from planner.plan.load import StepLoad
 from planner.plan.memory import changed, memory_plan, prepared_budget
 from planner.plan.solve import Prepared, prepare
 from planner.plan.types import FreedMemory, MemoryPlan, StartPlan
-from planner.spec.expr import ExpressionError, whole
-from planner.spec.types import Lever, Scalar
+from planner.spec.types import Scalar
 
 _STEP = 0.05
 _MOST = 0.99
@@ -85,17 +84,6 @@ def _changes(prepared: Prepared, engine: Engine) -> Iterator[tuple[str, Prepared
             yield f"{member}.{field}={value}", other, other.engine(str(engine.facts["step"]))
         except SpecError:
             continue
-    for lever in engine.spec.memory.levers:
-        value = _value(lever, engine)
-        if value is not None and value != engine.flags.get(lever.flag):
-            turned = engine.with_flags({lever.flag: value})
-            yield f"backend.flags.{lever.flag}={flag_text(value)}", prepared, turned
-
-
-def _value(lever: Lever, engine: Engine) -> Scalar:
-    if isinstance(lever.to, bool):
-        return lever.to
-    try:
-        return whole(lever.to, engine.as_asked.whole_flags)
-    except ExpressionError:
-        return None
+    for flag, value in levers(engine):
+        turned = engine.with_flags({flag: value})
+        yield f"backend.flags.{flag}={flag_text(value)}", prepared, turned

@@ -14,9 +14,7 @@ class Lever(Spec):
     """A flag that frees memory when turned."""
 
     flag: Name
-    value: bool | Expression = Field(
-        description="What to set; over flags, as in `max_num_seqs / 2`"
-    )
+    to: bool | Expression = Field(description="Its value, over flags: `max_num_seqs / 2`")
 
 
 class ReserveSpec(Spec):
