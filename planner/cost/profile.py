@@ -8,6 +8,7 @@ allocator's rounding and by temporaries of single kernels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.cost.reserve import Reserve
 from planner.graph.types import Block, ModelGraph
@@ -34,12 +35,17 @@ def activation_bytes(graph: ModelGraph, reserve: Reserve) -> float:
     spec = reserve.spec
     tokens = int(reserve.number(spec.profile_tokens))
     sequences = min(tokens, int(reserve.number(spec.profile_sequences)))
+    holding = Holding(reserve.number(spec.held), reserve.number(spec.sampler, LOGITS_COPY_BYTES))
+    return _widest(graph, tokens, sequences, holding) + reserve.amount(spec.workspace)
+
+
+@lru_cache(maxsize=512)
+def _widest(graph: ModelGraph, tokens: int, sequences: int, holding: Holding) -> float:
+    """The widest moment of a step of so many tokens in so many sequences, over all blocks."""
     each, longer = divmod(tokens, sequences)
     shared = ((sequences - longer, each), (longer, each + 1))
     load = Load(tuple(SequenceGroup(count, n, n) for count, n in shared if count))
-    holding = Holding(reserve.number(spec.held), reserve.number(spec.sampler, LOGITS_COPY_BYTES))
-    widest = max(live_bytes(block, load, holding) for block in graph.kinds)
-    return widest + reserve.amount(spec.workspace)
+    return max(live_bytes(block, load, holding) for block in graph.kinds)
 
 
 def live_bytes(block: Block, load: Load, holding: Holding | None = None) -> float:

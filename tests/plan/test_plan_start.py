@@ -78,11 +78,11 @@ def test_what_changes_free_is_what_the_changed_deployment_has():
     backend = vllm("0.26", max_model_len=4096)
     found = memory("qwen3-8b", "l40s", backend, rest)
     freed = {row.change: row for row in found.frees}
-    # A twentieth of 44.40 GiB; graphs of 0.6 GiB; half of 256 rows of 151,936 logits of 14 bytes.
+    # A twentieth of 44.40 GiB; graphs of 0.6 GiB; of 128 rows 151,936 logits of 14 bytes and an id.
     assert freed["memory.utilization=0.95"].kv_bytes == pytest.approx(0.05 * 44.40 * GIB)
     eager = freed["backend.flags.enforce_eager=true"]
     assert eager.kv_bytes == pytest.approx(0.6 * GIB)
-    assert freed["backend.flags.max_num_seqs=128"].kv_bytes == 128 * 151_936 * 14
+    assert freed["backend.flags.max_num_seqs=128"].kv_bytes == 128 * (151_936 * 14 + 4)
     wider = memory("qwen3-8b", "l40s", backend, "memory: {utilization: 0.95}").start
     assert wider.kv_tokens - found.start.kv_tokens == freed["memory.utilization=0.95"].kv_tokens
     halved = freed["precision.kv_cache=fp8"]
