@@ -72,8 +72,9 @@ def _question(row: dict[str, str]) -> Question:
     flags = ", ".join(pair.replace("=", ": ") for pair in row["flags"].split())
     precision = {name: row[name] for name in ("weights", "kv_cache") if row[name]}
     share = f"memory: {{utilization: {row['utilization']}}}" if row["utilization"] else ""
+    ranks = f"tensor: {row['tensor']}, pipeline: {row['pipeline']}"
     text = (
-        f"model: {row['model']}\ngpu: {row['gpu']}\nparallel: {{tensor: {row['tensor']}}}\n"
+        f"model: {row['model']}\ngpu: {row['gpu']}\nparallel: {{{ranks}}}\n"
         f"precision: {{{', '.join(f'{k}: {v}' for k, v in precision.items())}}}\n"
         f"backend: {{name: {row['backend']}, version: '{row['version']}', flags: {{{flags}}}}}\n"
         f"{share}\nstep: {{decode: {{batch: 1, context: 16}}}}\n"
@@ -121,12 +122,12 @@ def listed() -> str:
 def _rows() -> Iterator[tuple[str, ...]]:
     for log in logs():
         cells = log.cells
-        tensor = f" ×{cells['tensor']}" if cells["tensor"] != "1" else ""
+        gpus = int(cells["tensor"]) * int(cells["pipeline"])
         formats = " ".join(filter(None, (cells["weights"], cells["kv_cache"] and "KV FP8")))
         yield (
-            f"[{cells['id']}]({cells['source']})",
+            _linked(cells),
             f"{cells['model']} {formats}".strip(),
-            cells["gpu"] + tensor,
+            f"{gpus} × {cells['gpu']}" if gpus > 1 else cells["gpu"],
             f"{cells['backend']} {cells['version']}",
             " ".join(filter(None, (cells["utilization"], cells["flags"]))),
             _figure(log, log.logged),
@@ -135,6 +136,11 @@ def _rows() -> Iterator[tuple[str, ...]]:
             cells["logged.starts"] + ("" if log.starts_right else ", planned otherwise"),
             cells["assumed"],
         )
+
+
+def _linked(cells: dict[str, str]) -> str:
+    address = cells["source"]
+    return f"[{cells['id']}]({address})" if address.startswith("https") else cells["id"]
 
 
 def _figure(log: Log, value: float) -> str:

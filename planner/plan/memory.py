@@ -11,6 +11,7 @@ from planner.cost.memory import Budget, Fit, budget, fit
 from planner.cost.profile import live_bytes
 from planner.cost.reserve import levers
 from planner.errors import SpecError
+from planner.graph.types import ModelGraph
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
 from planner.plan.solve import Prepared, prepare
@@ -34,22 +35,32 @@ def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
     return Load((SequenceGroup(batch, 1, workload.input + workload.output),))
 
 
-def prepared_budget(prepared: Prepared, engine: Engine) -> Budget:
-    """The budget of one GPU, the engine perhaps with other flags than the deployment's."""
+def prepared_budget(prepared: Prepared, engine: Engine, graph: ModelGraph) -> Budget:
+    """The budget of one GPU of a stage, the engine perhaps with other flags than asked for."""
     question = prepared.question
     share, longest = question.deployment.memory.utilization, question.model.max_context
-    return budget(prepared.graph, engine, prepared.device, share, longest)
+    return budget(graph, engine, prepared.device, share, longest)
 
 
 def held(prepared: Prepared, step: StepLoad) -> Fit:
-    """The step held against one GPU's budget."""
+    """The step held against one GPU's budget: of a pipeline, that of its tightest stage.
+
+    Every stage holds its layers' KV of all sequences, so the one with least room decides.
+    """
+    return min(
+        (_held(prepared, step, stage) for stage in prepared.stages),
+        key=lambda found: (-found.missing_bytes, found.kv_tokens),
+    )
+
+
+def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
     deployment = prepared.question.deployment
-    space = prepared_budget(prepared, prepared.engine(step.kind))
+    space = prepared_budget(prepared, prepared.engine(step.kind), graph)
     load = memory_load(deployment, step)
     if not load.groups:
-        live = max(live_bytes(block, step.load) for block in prepared.graph.kinds)
+        live = max(live_bytes(block, step.load) for block in graph.kinds)
         space = replace(space, activations_bytes=live)
-    return fit(prepared.graph, space, load)
+    return fit(graph, space, load)
 
 
 def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
@@ -75,8 +86,9 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.max_context,
         found.missing_bytes,
         () if found.fits else tuple(_nearest(prepared, found)),
-        context_bytes=space.context_bytes,
-        kv_block_tokens=space.kv_block_tokens,
+        found.state_bytes_per_sequence,
+        space.context_bytes,
+        space.kv_block_tokens,
     )
 
 

@@ -40,9 +40,16 @@ def whole_memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
 
 
 def start_of(prepared: Prepared, engine: Engine) -> Start | None:
-    """What start-up decides with these flags."""
+    """What start-up decides with these flags: of a pipeline, on its tightest stage.
+
+    The scheduler takes the fewest blocks of any rank.
+    """
     reserve = Reserve(engine, prepared.device, prepared.question.model.max_context)
-    return start(prepared.graph, prepared_budget(prepared, engine), reserve)
+    stages = (
+        start(stage, prepared_budget(prepared, engine, stage), reserve) for stage in prepared.stages
+    )
+    found = [stage for stage in stages if stage]
+    return min(found, key=lambda stage: (stage.starts, stage.pool_tokens), default=None)
 
 
 def _largest(prepared: Prepared, engine: Engine, now: Start) -> int:
@@ -70,7 +77,7 @@ def _freed(prepared: Prepared, engine: Engine, now: Start) -> Iterator[FreedMemo
 
 def _changes(prepared: Prepared, engine: Engine) -> Iterator[tuple[str, Prepared, Engine]]:
     """Each change as ``--set`` takes it, the deployment it makes and its engine."""
-    share = prepared_budget(prepared, engine).utilization
+    share = prepared_budget(prepared, engine, prepared.graph).utilization
     ranks = 2 * prepared.question.deployment.parallel.tensor
     wider = round(min(share + _STEP, _MOST), 3)
     asked: list[tuple[str, str, Scalar]] = [("parallel", "tensor", ranks)]

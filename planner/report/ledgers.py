@@ -133,7 +133,7 @@ def memory_ledger(plan: Plan) -> RenderableType:
     for name, amount, remark in _amounts(memory):
         found.add_row(words(name), show_bytes(amount), words(remark, "dim"))
     parts: list[RenderableType] = [heading("Memory ledger"), found]
-    if memory.kv_bytes_per_token:
+    if memory.kv_bytes_per_token or memory.state_bytes_per_sequence:
         parts.append(words(_room(memory, plan.step)))
     return Group(*parts, *start_parts(memory))
 
@@ -145,8 +145,10 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
     free = memory.budget_bytes < memory.utilization * memory.visible_bytes * 0.999
     whole = "what is free" if free else "what is visible"
     budget = f"{memory.utilization:g} of {whole}" if memory.utilization < 1 else "all of it"
-    needed = f"{show_bytes(memory.kv_bytes_per_token)} a token" if memory.kv_bytes_per_token else ""
     context = ("CUDA context", memory.context_bytes, "outside the budget")
+    cached, state = memory.kv_bytes_per_token, memory.state_bytes_per_sequence
+    each = [f"{show_bytes(cached)} a token"] if cached else []
+    each += [f"{show_bytes(state)} a sequence"] if state else []
     return [
         ("capacity", memory.capacity_bytes, "as the vendor prints it"),
         ("visible", memory.visible_bytes, visible),
@@ -157,7 +159,7 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
         ("CUDA Graphs", memory.graphs_bytes, ""),
         *([context] if memory.context_bytes else []),
         ("KV available", memory.kv_available_bytes, _kv_rule(memory)),
-        ("KV needed", memory.kv_bytes, needed),
+        ("KV needed", memory.kv_bytes, " and ".join(each)),
     ]
 
 

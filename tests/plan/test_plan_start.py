@@ -63,6 +63,34 @@ def test_the_printed_tokens_of_windows_grow_with_the_limit():
     assert long.kv_tokens > 3 * short.kv_tokens
 
 
+def test_sequences_of_windowed_layers_at_two_lengths_are_as_reported():
+    """OLMo 3 7B, 57.18 GiB: 23.73 sequences of 6,144 and 11.12 of 34,048, so 2.134 to one.
+
+    Groups of 8 layers: 384 or 2,128 blocks of the full one, and 385 of each of three others, which
+    keep 4,095 tokens and a step of 2,048.
+    """
+    found = [
+        memory("olmo-3-7b", "a100-80gb-sxm", vllm("0.11", max_model_len=length)).start
+        for length in (6144, 34_048)
+    ]
+    each = 16 * 8 * 2 * 32 * 128 * 2
+    assert [start.sequence_bytes for start in found] == [1539 * each, (2128 + 3 * 385) * each]
+    assert found[0].concurrency / found[1].concurrency == pytest.approx(23.73 / 11.12, rel=2e-3)
+
+
+def test_a_state_takes_one_block_which_grows_to_hold_it():
+    """Qwen3-Next, FP8 cache, on MI300X: 31.31 sequences of 262,144 in 95.26 GiB.
+
+    12 attention layers of 1,024 bytes a token, 36 with a state of 1,097,728: blocks of 1,072 tokens;
+    245 blocks and one of each of three groups of states.
+    """
+    rest = "precision: {weights: fp8, kv_cache: fp8}"
+    backend = vllm("0.17.1", max_model_len=262_144)
+    found = memory("qwen3-next-80b-a3b", "mi300x", backend, rest).start
+    assert found.sequence_bytes == (245 + 3) * 12 * 1072 * 1024
+    assert 95.26 * GIB / found.sequence_bytes == pytest.approx(31.31, abs=0.01)
+
+
 def test_a_limit_past_the_cache_does_not_start_and_the_largest_that_does_is_told():
     backend = vllm("0.19", max_model_len=131_072)
     found = memory("llama-3.1-8b-instruct", "rtx-4090", backend).start
