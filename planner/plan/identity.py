@@ -86,6 +86,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
                 dict(sorted(engine.flags.items())),
                 deployment.memory.utilization,
                 deployment.host.launch,
+                *([engine.asked["version"]] if engine.asked else []),
             ]
         ),
         "workload": digest(load),

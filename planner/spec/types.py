@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from planner.spec.kinds.backend import (
     BackendSpec,
-    BytesChoice,
     CaptureMode,
     CaptureSizes,
     CaptureSpec,
-    Choice,
     FlagSpec,
     FusionRule,
     HostSpec,
     KernelName,
     Limit,
     OpPatterns,
-    ReserveSpec,
     SizeRange,
     SlotSpec,
-    TimeChoice,
 )
 from planner.spec.kinds.base import (
     CatalogSpec,
@@ -45,6 +41,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
+from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -74,6 +71,7 @@ from planner.spec.kinds.model import (
     Published,
     SequenceItem,
 )
+from planner.spec.kinds.reserve import Lever, ReserveSpec
 
 __all__ = [
     "KINDS",
@@ -108,6 +106,7 @@ __all__ = [
     "KernelName",
     "KernelResiduals",
     "KernelRows",
+    "Lever",
     "Limit",
     "MeasuredRuns",
     "Memory",
