@@ -11,20 +11,21 @@ from planner.cost.constants import Constants, Fitted
 from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
-from planner.cost.kernels.attention import AttentionShape
+from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
+from planner.cost.streams import rows
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
+from planner.ops.attention import AttentionScores, AttentionValues
 from planner.ops.collective import AllGather, AllReduce
-from planner.ops.conv import Conv2d
+from planner.ops.conv import Conv1d, Conv2d
 from planner.ops.linear import Linear, MatMul
 from planner.ops.moe import MoeRouter
-from planner.ops.recurrent import Recurrent
+from planner.ops.recurrent import Stateful
 from planner.ops.types import Site, static
 
 
@@ -135,12 +136,11 @@ class CalibratedEstimator:
     def _streamed(self, kernel: Kernel, stream_s: float, stream: Fitted) -> Estimate:
         """A kernel that streams; of recurrent layers no less than the roofline, unmeasured."""
         core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
-        if any(isinstance(node.op, Recurrent) for node, _ in kernel.nodes()):
+        if any(isinstance(node.op, Stateful) for node, _ in kernel.nodes()):
             core_s = max(core_s, roofline_s(kernel.work))
             return Estimate(core_s, floor_s, "datasheet", "recurrent")
-        low, high = stream.interval(stream_s)
-        evidence, borrowed = stream.evidence, stream.borrowed
-        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
+        fitted, borrowed = ("elementwise", *stream.interval(stream_s)), stream.borrowed
+        return Estimate(core_s, floor_s, stream.evidence, *fitted, borrowed=borrowed)
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
@@ -150,7 +150,7 @@ class CalibratedEstimator:
                 yield self._routed(found)
             elif isinstance(node.op, Linear):
                 linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
-            elif isinstance(node.op, Conv2d):
+            elif isinstance(node.op, Conv1d | Conv2d):
                 yield self._conv(node, site)
             elif isinstance(node.op, MatMul):
                 yield self._matmul(node, site)
@@ -175,9 +175,9 @@ class CalibratedEstimator:
     def _conv(self, node: Node, site: Site) -> _Part:
         """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
         op = node.op
-        assert isinstance(op, Conv2d)
+        assert isinstance(op, Conv1d | Conv2d)
         rows = site.load.elements(site.outputs[0].shape) / op.channels
-        depth = static(site.inputs[0].shape[1]) * op.kernel**2
+        depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
         width = bytes_per_element(node.parameters[0].dtype)
         return self._gemm(float(rows), depth, op.channels, node.matmul_dtype, width)
 
@@ -227,7 +227,7 @@ class CalibratedEstimator:
             shape = AttentionShape(
                 float(group.count),
                 float(group.new_tokens),
-                float(group.kv_tokens),
+                float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
                 heads.heads,
                 heads.kv_heads,
                 heads.head_dim,
@@ -243,7 +243,7 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(op, site)
+        core_s -= self._write_s(op, site) if heads.cached else 0.0
         return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
     def _write_s(self, op: AttentionScores, site: Site) -> float:
@@ -266,8 +266,8 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, _rows(kernel))
-        shape = ElementwiseShape(size / 2, size / 2, rows)
+        count = max(1.0, rows(kernel.nodes()))
+        shape = ElementwiseShape(size / 2, size / 2, count)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
@@ -285,15 +285,3 @@ class _Part:
     floor_s: float
     moved_bytes: float
     fitted: Fitted
-
-
-def _rows(kernel: Kernel) -> float:
-    """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
-
-    A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
-    """
-    node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite):
-        return float(site.load.tokens)
-    shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(float(site.load.elements(shape[:-1])) for shape in shapes)

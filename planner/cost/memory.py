@@ -133,7 +133,11 @@ def activation_bytes(graph: ModelGraph, engine: Engine) -> float:
     each, longer = divmod(tokens, sequences)
     shared = ((sequences - longer, each), (longer, each + 1))
     load = Load(tuple(SequenceGroup(count, n, n) for count, n in shared if count))
-    return max(live_bytes(block, load) for block in graph.kinds)
+    peaks = [live_bytes(block, load) for block in graph.kinds]
+    if graph.encoder:
+        item = Load((SequenceGroup(1, graph.encoder_tokens, graph.encoder_tokens),))
+        peaks += [live_bytes(block, item) for block in graph.encoder.kinds]
+    return max(peaks)
 
 
 def live_bytes(block: Block, load: Load) -> float:

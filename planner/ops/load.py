@@ -107,6 +107,8 @@ class Load:
     shapes: Mapping[str, Number] = field(default_factory=dict)
     padding_tokens: Number = 0
     """Rows that a captured graph computes for nothing; attention skips them."""
+    encoder: Load | None = None
+    """What an encoder in front of the model has to do in the same step, if anything."""
     routing: Routing = UNIFORM
     """How routers spread the tokens over experts."""
 
@@ -147,7 +149,7 @@ class Load:
         value: Number = dim.coefficient.numerator
         for symbol in dim.symbols:
             value = value * self.size(symbol)
-        return value
+        return value if dim.coefficient.denominator == 1 else value / dim.coefficient.denominator
 
     def elements(self, shape: Shape) -> Number:
         """Elements of a tensor of that shape."""

@@ -16,7 +16,7 @@ from planner.graph.totals import (
 )
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
-from planner.plan.load import StepLoad, check_load, step_load
+from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.memory import memory_plan
 from planner.plan.notes import notes
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
@@ -51,9 +51,10 @@ def assemble(question: Question) -> Plan:
     prepared = prepare(question)
     step = step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
+    check_encoder_alone(deployment, step, prepared.graph)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
-    nodes = node_rows(prepared.graph, solved.costs, prepared.device)
+    nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.formats, solved.engine)
     times = _step_time(solved, rule_sets)

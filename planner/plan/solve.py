@@ -129,6 +129,11 @@ class SolvedStep:
         return self.solver.prepared.adjusted
 
     @property
+    def graph(self) -> ModelGraph:
+        """The graph that runs: with the encoder's blocks, or without."""
+        return self.solver.prepared.graph
+
+    @property
     def costs(self) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block without padding."""
         return self.solver.costs(0)
@@ -154,6 +159,7 @@ def solve_step(
 
     ``engine`` stands in for the deployment's own, as with some flags turned.
     """
+    prepared, step = _running(prepared, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     decision = decide(engine, step.tokens)
@@ -162,6 +168,16 @@ def solve_step(
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _running(prepared: Prepared, step: StepLoad) -> tuple[Prepared, StepLoad]:
+    """A model as it runs in a step: behind its encoder where prompts begin, else without."""
+    graph = prepared.graph
+    if graph.encoder is None:
+        return prepared, step
+    step = step.with_encoder(graph.encoder_tokens, graph.encoder_items)
+    running = graph.behind_encoder if step.load.encoder else graph.alone
+    return replace(prepared, graph=running), step
 
 
 def solve_ideal(solved: SolvedStep) -> Solution:
@@ -207,8 +223,10 @@ class Solver:
         if padding not in self._costs:
             spread = routing(self.prepared.question.deployment)
             load = replace(self.step.load, padding_tokens=padding, routing=spread)
+            graph, device = self.prepared.graph, self.prepared.device
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
+                annotate(block, graph.load_of(kind, load), device)
+                for kind, block in enumerate(graph.kinds)
             )
         return self._costs[padding]
 

@@ -149,14 +149,21 @@ def _generations(one: GpuSpec, other: GpuSpec) -> float:
 
 
 def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:
-    """The blocks a model's sequence names: its own first, else the catalogue's.
+    """The blocks that a model and its encoder name: its own first, else the catalogue's.
 
     Raises SpecError with every block that is neither.
     """
     found = dict(model.blocks)
     faults: list[Fault] = []
-    for position, item in enumerate(model.sequence):
-        origin = model.origin.at("sequence", position)
+    parts = [(model.origin, model.sequence)]
+    if model.encoder:
+        parts.append((model.origin.at("encoder"), model.encoder.sequence))
+    placed = (
+        (origin.at("sequence", position), item)
+        for origin, sequence in parts
+        for position, item in enumerate(sequence)
+    )
+    for origin, item in placed:
         uses: tuple[BlockUse, ...] = (item,) if isinstance(item, BlockUse) else item.blocks
         for inner, use in enumerate(uses):
             if use.block in found:

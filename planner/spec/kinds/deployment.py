@@ -56,6 +56,19 @@ class Prefill(Spec):
 
     batch: int = Field(1, gt=0, le=1_000_000)
     tokens: int = Field(gt=0, le=100_000_000)
+    items: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="Images or windows of sound that each prompt brings for the model's encoder;"
+        " the tokens they become in the prompt are part of `tokens`",
+    )
+    item_tokens: int | None = Field(
+        None,
+        gt=0,
+        le=10_000_000,
+        description="Patches or frames of one; by default as the model says",
+    )
 
 
 class SequenceGroup(Spec):
