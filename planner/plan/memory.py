@@ -80,15 +80,24 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
         yield "precision.weights=fp8"
-    for ranks in _WIDER:
-        if ranks > deployment.parallel.tensor and _fits(prepared, parallel={"tensor": ranks}):
-            yield f"parallel.tensor={ranks}"
-            break
+    yield from _wider(prepared)
     if found.max_batch:
         yield from _smaller(deployment, "batch", found.max_batch * deployment.parallel.data)
     longest = max((g.kv_tokens for g in step_load(deployment).load.groups), default=0)
     if found.max_context and found.max_context >= longest / _WORTH_LESS:
         yield from _smaller(deployment, "context", found.max_context)
+
+
+def _wider(prepared: Prepared) -> Iterator[str]:
+    """The fewest ranks that fit; experts lie over as many more of them."""
+    parallel = prepared.question.deployment.parallel
+    for ranks in _WIDER:
+        expert = parallel.expert * ranks // parallel.tensor if parallel.expert > 1 else 1
+        change = {"tensor": ranks, "expert": expert}
+        if ranks > parallel.tensor and _fits(prepared, parallel=change):
+            both = f" --set parallel.expert={expert}" if expert > 1 else ""
+            yield f"parallel.tensor={ranks}{both}"
+            return
 
 
 def _smaller(deployment: DeploymentSpec, what: str, value: int) -> Iterator[str]:
