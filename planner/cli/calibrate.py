@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group(
     short_help="Fit kernel models to measurements.",
-    epilog=example("planner calibrate fit", "planner calibrate from-runs --dry-run"),
+    epilog=example("planner calibrate fit", "planner calibrate from-runs"),
 )
 def command() -> None:
     """Fit kernel models to measured kernels, and plans to your own runs."""
@@ -152,48 +152,20 @@ def from_runs(
 ) -> None:
     """Learn host times and efficiencies of a GPU and engine from whole runs of at least 3 plans.
 
-    Runs are those in the store, or rows of a table; of one plan they are repeats. Each is predicted
-    from the others first: what does not help there is not kept, so a calibration is no worse than
-    the plan. Plans of that GPU and engine use it once --catalog or PLANNER_CATALOG names its
-    folder.
+    Runs are those in the store, or rows of a table. Each plan's are predicted from the others' too:
+    what does not help there is not kept. Plans of that GPU and engine use the calibration once
+    --catalog or PLANNER_CATALOG names its folder.
     """
-    from planner.calibrate.from_runs import learn
-    from planner.calibrate.runs_file import write as write_file
-    from planner.cli.common.learning import (
-        learning_document,
-        recorded_runs,
-        table_runs,
-        too_few,
-    )
+    from planner.cli.common.learning import Wanted, learned, learning_document, written
     from planner.cli.common.output import show, write
-    from planner.cli.common.planning import catalog_of
     from planner.report.document import to_json
     from planner.report.learning import learning_view
-    from planner.store.database import open_store
 
     day = date or datetime.now(UTC).date().isoformat()
-    catalog = catalog_of(catalogs)
-    if source:
-        runs = list(table_runs(source, catalog, gpus, engines, day))
-    else:
-        with open_store(db) as store:
-            runs = list(recorded_runs(store, plans, gpus, engines))
-    found = learn(runs, catalog, date=day, script=_script(plans, source, day))
-    if not found.learnt:
-        raise too_few(found)
-    folder = out or (catalogs[0] / "calibrations" if catalogs else Path("calibrations"))
-    files = {}
-    for each in () if dry_run else found.learnt:
-        files[each.calibration.name] = str(write_file(folder, each.calibration))
-    document = learning_document(found, files)
+    found = learned(Wanted(plans, source, gpus, engines, day), catalogs, db)
+    folder = out or (catalogs[0] if catalogs else Path()) / "calibrations"
+    document = learning_document(found, {} if dry_run else written(found, folder))
     if as_json:
         write(to_json("learning", document))
     else:
         show(learning_view(document))
-
-
-def _script(plans: tuple[str, ...], source: Path | None, day: str) -> str:
-    """The command that makes a file again, but for its GPU and engine."""
-    asked = "".join(f" --plan {plan}" for plan in plans)
-    asked += f" --source {source}".replace("{", "{{").replace("}", "}}") if source else ""
-    return f"planner calibrate from-runs --gpu {{gpu}} --engine {{engine}}{asked} --date {day}"

@@ -23,6 +23,7 @@ from planner.cost.kernels import (
     gemm,
     moe,
 )
+from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
 from planner.dtypes import bytes_per_element
@@ -123,6 +124,15 @@ class Constants:
         """Constants of attention in a phase, by the engine's kernel or else any of that phase."""
         model: KernelModel[Any]
         model = attention_decode.MODEL if phase == "attention_decode" else attention_prefill.MODEL
+        return self._of_format(model, kernel, kv_cache)
+
+    def latent_attention(
+        self, model: KernelModel[MlaShape], kernel: str | None, kv_cache: str
+    ) -> Fitted:
+        """Constants of latent attention in the form that a model is of: expanded or absorbed."""
+        return self._of_format(model, kernel, kv_cache)
+
+    def _of_format(self, model: KernelModel[Any], kernel: str | None, kv_cache: str) -> Fitted:
         dtype = kv_cache if kv_cache in {"fp8", "int8"} else "bf16"
         dtype = "fp8" if dtype == "int8" else dtype
         fitting = [name for name in model.variants if name.endswith(f".{dtype}")]

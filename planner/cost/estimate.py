@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,15 +17,19 @@ from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
+from planner.cost.latent import latent_shapes
+from planner.cost.network import Network, between_s, within
+from planner.cost.products import Product, product
 from planner.cost.streams import rows
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues
-from planner.ops.collective import AllGather, AllReduce
-from planner.ops.conv import Conv1d, Conv2d
-from planner.ops.linear import Linear, MatMul
-from planner.ops.moe import MoeRouter
+from planner.ops.collective import AllGather, AllReduce, Send
+from planner.ops.dims import ROWS
+from planner.ops.indexer import IndexScores
+from planner.ops.latent_attention import LatentScores, LatentValues
+from planner.ops.linear import Linear
 from planner.ops.recurrent import Stateful
 from planner.ops.types import Site, static
 
@@ -114,14 +119,19 @@ class CalibratedEstimator:
 
     device: Device
     constants: Constants
+    network: Network | None = None
+    """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
 
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
+        unfitted = next(filter(None, (_unfitted(node) for node, _ in kernel.nodes())), None)
+        if not parts and unfitted:
+            return self._unfitted(kernel, unfitted)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            return self._streamed(kernel, stream_s, stream)
+            return self._streamed(stream_s, stream)
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -133,14 +143,18 @@ class CalibratedEstimator:
             chain=parts[0].family == CHAINS,
         )
 
-    def _streamed(self, kernel: Kernel, stream_s: float, stream: Fitted) -> Estimate:
-        """A kernel that streams; of recurrent layers no less than the roofline, unmeasured."""
+    def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
+        """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
+        stream_s, stream = self._stream(kernel, 0.0)
+        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
+        return Estimate(core_s, stream.floor_s, "datasheet", family)
+
+    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+        """A kernel that does nothing but stream."""
+        low, high = stream.interval(stream_s)
         core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
-        if any(isinstance(node.op, Stateful) for node, _ in kernel.nodes()):
-            core_s = max(core_s, roofline_s(kernel.work))
-            return Estimate(core_s, floor_s, "datasheet", "recurrent")
-        fitted, borrowed = ("elementwise", *stream.interval(stream_s)), stream.borrowed
-        return Estimate(core_s, floor_s, stream.evidence, *fitted, borrowed=borrowed)
+        evidence, borrowed = stream.evidence, stream.borrowed
+        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
@@ -150,16 +164,16 @@ class CalibratedEstimator:
                 yield self._routed(found)
             elif isinstance(node.op, Linear):
                 linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
-            elif isinstance(node.op, Conv1d | Conv2d):
-                yield self._conv(node, site)
-            elif isinstance(node.op, MatMul):
-                yield self._matmul(node, site)
-            elif isinstance(node.op, MoeRouter):
-                yield self._router(node, site)
+            elif asked := product(node, site):
+                yield self._gemm(asked)
             elif isinstance(node.op, AttentionScores):
                 yield self._attention(node.op, site, kernel)
+            elif isinstance(node.op, LatentScores):
+                yield self._latent_attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
                 yield self._collective(node.op, site)
+            elif isinstance(node.op, Send):
+                yield self._send(node.op, site)
         for merged in linears.values():
             yield self._linear(merged)
 
@@ -170,44 +184,37 @@ class CalibratedEstimator:
         features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
-        return self._gemm(float(site.rows()), depth, features, node.matmul_dtype, width)
+        rows = float(site.load.elements(site.outputs[0].shape[:-1]))
+        return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
 
-    def _conv(self, node: Node, site: Site) -> _Part:
-        """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
-        op = node.op
-        assert isinstance(op, Conv1d | Conv2d)
-        rows = site.load.elements(site.outputs[0].shape) / op.channels
-        depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
-        width = bytes_per_element(node.parameters[0].dtype)
-        return self._gemm(float(rows), depth, op.channels, node.matmul_dtype, width)
-
-    def _matmul(self, node: Node, site: Site) -> _Part:
-        columns = float(site.load.dim(site.outputs[0].shape[-1]))
-        depth = float(site.load.dim(site.inputs[0].shape[-1]))
-        width = bytes_per_element(site.inputs[1].dtype)
-        return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
-
-    def _router(self, node: Node, site: Site) -> _Part:
-        """A small GEMM. Tables of routed experts begin at ready scores."""
-        op, depth = node.op, static(site.inputs[0].shape[-1])
-        assert isinstance(op, MoeRouter)
-        width = bytes_per_element(node.parameters[0].dtype)
-        return self._gemm(float(site.rows()), depth, op.experts, node.matmul_dtype, width)
+    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
+        """Latent attention as one kernel, in the form that the scores are in."""
+        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
+            return None
+        heads, dtype = op.shape, site.formats.kv_cache
+        model, shapes = latent_shapes(heads, site.load)
+        fitted = self.constants.latent_attention(model, kernel.name, dtype)
+        core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
+        tokens = float(site.load.size(ROWS[heads.phase]))
+        core_s -= self._write_s(tokens, heads.token_bytes(dtype))
+        return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
     def _routed(self, found: Routed) -> _Part:
-        time_s = self._time(found.model, found.fitted, found.shape)
-        floor_s = found.fitted.floor_s
-        family = found.model.family
-        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
+        fitted, family = found.fitted, found.model.family
+        if found.span:
+            time_s, fitted = self._exchanged(fitted, found.shape, found.span)
+        else:
+            time_s = self._time(found.model, fitted, found.shape)
+        floor_s = fitted.floor_s
+        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
 
-    def _gemm(
-        self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float
-    ) -> _Part:
-        shape = GemmShape(rows, depth, features, weight_bytes=weight_bytes, quantised=True)
-        fitted = self.constants.gemm(dtype)
+    def _gemm(self, ask: Product) -> _Part:
+        rows, depth, features = ask.rows, ask.depth, ask.features
+        shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
+        fitted = self.constants.gemm(ask.dtype)
         time_s = self._time(gemm.MODEL, fitted, shape)
-        moved = depth * features * weight_bytes
-        moved += rows * depth * bytes_per_element(dtype) + rows * features * 2
+        moved = depth * features * ask.weight_bytes
+        moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
         # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
         floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
         return _Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
@@ -243,13 +250,13 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(op, site) if heads.cached else 0.0
+        if heads.cached:
+            core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
         return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
-    def _write_s(self, op: AttentionScores, site: Site) -> float:
+    def _write_s(self, tokens: float, each_bytes: float) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
-        tokens = float(site.load.tokens)
-        size = tokens * op.shape.kv_bytes_per_token(site.formats.kv_cache)
+        size = tokens * each_bytes
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
@@ -258,9 +265,34 @@ class CalibratedEstimator:
         fitted = self.constants.collective(name)
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
-        time_s = self._time(collective.MODEL, fitted, shape)
+        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _send(self, op: Send, site: Site) -> _Part:
+        """As an all-gather over two ranks, in which each sends half of the result."""
+        fitted = self.constants.collective("all_gather")
+        size = op.tensors * float(site.inputs[0].bytes(site.load))
+        time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
+        if self.network and self.network.parts_stages:
+            time_s = fitted.floor_s + self.network.send_s(size)
+            fitted = dataclasses.replace(fitted, evidence="datasheet")
+        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _exchanged(
+        self, fitted: Fitted, shape: CollectiveShape, span: float
+    ) -> tuple[float, Fitted]:
+        """A collective over ``span`` GPUs side by side. Nobody measured those that leave a node."""
+        nodes = self.network.nodes(span) if self.network else 1
+        if nodes == 1 or self.network is None:
+            return self._time(collective.MODEL, fitted, shape), fitted
+        inside = within(shape, nodes, fitted.variant)
+        time_s = fitted.floor_s
+        if inside.ranks > 1:
+            time_s = self._time(collective.MODEL, fitted, inside)
+        beyond_s = between_s(shape, nodes, fitted.variant, self.network)
+        return time_s + beyond_s, dataclasses.replace(fitted, evidence="datasheet")
 
     def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
@@ -285,3 +317,10 @@ class _Part:
     floor_s: float
     moved_bytes: float
     fitted: Fitted
+
+
+def _unfitted(node: Node) -> str | None:
+    """The family of a kernel that no table measures."""
+    if isinstance(node.op, IndexScores):
+        return "indexer"
+    return "recurrent" if isinstance(node.op, Stateful) else None

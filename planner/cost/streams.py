@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from planner.graph.types import Node
 from planner.ops.attention import KvCacheWrite
+from planner.ops.indexer import IndexCacheWrite
+from planner.ops.mla import MlaCacheWrite
 from planner.ops.recurrent import Stateful
 from planner.ops.types import Site
 
@@ -17,7 +19,7 @@ def rows(nodes: Iterable[tuple[Node, Site]]) -> float:
     """
     listed = list(nodes)
     node, site = listed[0]
-    if isinstance(node.op, KvCacheWrite):
+    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
         return float(site.load.tokens)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
     counts = [float(site.load.elements(shape[:-1])) for shape in shapes]

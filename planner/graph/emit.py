@@ -128,6 +128,8 @@ class Emitter:
 
     def _quantized(self, tensor: str, op: Operator, name: str) -> str:
         """The GEMM input in the matmul format, by a node that all its readers share."""
+        if self._tensors[tensor].handle:
+            return tensor
         if op.quantizes or op.matmul_format(self.formats) == self._tensors[tensor].dtype:
             return tensor
         if op.matmul_format(self.formats) == self.formats.activations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -58,6 +59,7 @@ class KvLayers:
         return context if self.window is None else minimum(context, self.window)
 
 
+@functools.lru_cache(maxsize=64)
 def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
     """The graph's KV cache, by kind of layer."""
     found = []
@@ -67,9 +69,14 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
                 heads = node.op.shape
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
                 found.append(KvLayers(block.label, times, per_token, heads.reach))
+            inputs = tuple(block.tensors[name].shape for name in node.inputs)
+            own = node.op.cached_bytes(inputs, graph.formats)
+            if own:
+                found.append(KvLayers(block.label, times, own, None))
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=64)
 def state_bytes_per_sequence(graph: ModelGraph) -> float:
     """Bytes each sequence holds on the rank whatever its length: recurrent and fixed states."""
     return sum(

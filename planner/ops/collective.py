@@ -1,4 +1,4 @@
-"""Collectives over the ranks of a tensor-parallel group."""
+"""Collectives over the ranks of a tensor-parallel group, and sends between pipeline stages."""
 
 from __future__ import annotations
 
@@ -64,3 +64,21 @@ class AllGather(Operator):
     def work(self, site: Site) -> Work:
         size = site.outputs[0].bytes(site.load)
         return Work(link_bytes=(self.ranks - 1) / self.ranks * size)
+
+
+@operator("send")
+@dataclass(frozen=True)
+class Send(Operator):
+    """Hands a tensor to the next pipeline stage: all of it over the link, as often as engines do.
+
+    vLLM sends hidden states and residual apart, each of the tensor's size.
+    """
+
+    tensors: int = 2
+    """How many of that size travel."""
+
+    op_class: ClassVar[OpClass] = OpClass.COLLECTIVE
+    about: ClassVar[str] = "hand a tensor to the next pipeline stage"
+
+    def work(self, site: Site) -> Work:
+        return Work(link_bytes=self.tensors * site.inputs[0].bytes(site.load))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from planner.ops.registry import operator
@@ -45,13 +45,25 @@ class Linear(Operator):
     """Shares its weights with the embedding: read, but held in memory once."""
     quantizable: bool = True
     """False where engines keep 16 bit (LM head)."""
+    split: int = field(default=0, metadata={"zero": True})
+    """Features of each unit that are a first output, the rest being a second: one GEMM that writes
+    two tensors, as DeepSeek's kv_a_proj_with_mqa."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     about: ClassVar[str] = "projection Y = X·W (+ bias)"
     matrix: ClassVar[bool] = True
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        return ((*inputs[0][:-1], as_dim(self.features)),)
+        rows = inputs[0][:-1]
+        if not self.split:
+            return ((*rows, as_dim(self.features)),)
+        if not self.split < self.unit or self.features % self.unit:
+            raise ValueError(
+                f"cannot split {self.split} features off each of {self._unit_name()} "
+                f"among {self.features}"
+            )
+        first = self.features // self.unit * self.split
+        return ((*rows, as_dim(first)), (*rows, as_dim(self.features - first)))
 
     def parameters(self, inputs: tuple[Shape, ...], formats: Formats) -> tuple[Parameters, ...]:
         dtype = formats.weights if self.quantizable else formats.activations

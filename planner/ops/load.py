@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.num import Number, ceil_div, maximum, minimum, where
-from planner.ops.dims import Dim, Pairs, Shape, Symbol
+from planner.ops.dims import Dim, Pairs, Phase, PhasePairs, Shape, Symbol
 from planner.ops.moe_load import UNIFORM, Routing
 
 
@@ -98,6 +98,14 @@ class SequenceGroup:
         """Tile rows that cover the new tokens of one sequence."""
         return ceil_div(self.new_tokens, tile)
 
+    def of_phase(self, phase: Phase) -> SequenceGroup:
+        """The group where it is in that phase; no sequences where it is in the other."""
+        if phase == "all":
+            return self
+        decodes = self.new_tokens == 1
+        yes, no = (self.count, 0) if phase == "decode" else (0, self.count)
+        return replace(self, count=where(decodes, yes, no))
+
 
 @dataclass(frozen=True)
 class Load:
@@ -123,6 +131,28 @@ class Load:
         return sum(group.count for group in self.groups)
 
     @cached_property
+    def _phases(self) -> dict[Phase, tuple[SequenceGroup, ...]]:
+        return {}
+
+    def of_phase(self, phase: Phase) -> tuple[SequenceGroup, ...]:
+        """Its groups in one phase; those of the other are left with no sequences.
+
+        A step's structure may depend on which phases occur in it, as latent attention's does; which
+        group is in which may differ from element to element of an array.
+        """
+        if phase not in self._phases:
+            self._phases[phase] = tuple(group.of_phase(phase) for group in self.groups)
+        return self._phases[phase]
+
+    def _of_phases(self, symbol: str) -> Number:
+        """New tokens of a phase, or the keys that its sequences attend to. Padding is in neither."""
+        phase, _, what = symbol.partition("_")
+        groups = self.of_phase("decode" if phase == "decode" else "prefill")
+        if what == "tokens":
+            return sum(g.count * g.new_tokens for g in groups)
+        return sum(g.count * g.kv_tokens for g in groups)
+
+    @cached_property
     def continued(self) -> Number:
         """Sequences that began in an earlier step, and have a state or a cache from there."""
         return sum(g.count * where(g.kv_tokens > g.new_tokens, 1, 0) for g in self.groups)
@@ -135,12 +165,17 @@ class Load:
 
     def size(self, symbol: Symbol) -> Number:
         """The value of a load symbol. Raises KeyError for one the load doesn't bind."""
+        if isinstance(symbol, PhasePairs):
+            groups = self.of_phase(symbol.phase)
+            return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
         if isinstance(symbol, Pairs):
             groups = self.within(symbol.chunk)
             return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
         if symbol in self.shapes:
             return self.shapes[symbol]
         if self.groups and symbol in LOAD_SYMBOLS:
+            if symbol in PHASE_SYMBOLS:
+                return self._of_phases(symbol)
             return self.tokens if symbol == "tokens" else self.sequences
         raise KeyError(symbol)
 
@@ -159,5 +194,7 @@ class Load:
         return count
 
 
-LOAD_SYMBOLS = ("tokens", "sequences")
+PHASE_SYMBOLS = ("decode_tokens", "prefill_tokens", "prefill_keys")
+"""Dims of operators that run for decoding sequences alone, or for prompts alone."""
+LOAD_SYMBOLS = ("tokens", "sequences", *PHASE_SYMBOLS)
 """Dims that the step of an LLM binds; a graph of another kind names its own in ``step.shapes``."""

@@ -196,6 +196,11 @@ class Operator:
         del ranks
         return self, None
 
+    def cached_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
+        """Bytes that one token leaves in a cache of this operator's own, on this rank."""
+        del inputs, formats
+        return 0.0
+
     def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
         """Bytes each sequence keeps here whatever its length, from the step it begins in."""
         del inputs, formats

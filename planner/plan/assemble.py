@@ -41,7 +41,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Parallel, Scalar
+from planner.spec.types import DeploymentSpec, Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -119,6 +119,9 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         rule_sets,
         {f"{name}_s": getattr(fixed, f"{name}_s") for name, _ in fixed.sources},
         dict(fixed.sources),
+        solved.solver.prepared.stage_layers,
+        solved.solver.micro.count,
+        chosen.timeline.waiting_s,
     )
 
 
@@ -159,7 +162,7 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
             f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
             f"{formats.activations}, KV cache {formats.kv_cache}"
         ),
-        "parallel": describe_parallel(parallel),
+        "parallel": describe_parallel(parallel) + _over(deployment),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
@@ -169,9 +172,15 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
 
 
 def describe_parallel(parallel: Parallel) -> str:
-    """Ranks by kind; experts only where they are shared out."""
-    said = f"tensor {parallel.tensor}, data {parallel.data}"
-    return said if parallel.expert == 1 else f"{said}, expert {parallel.expert}"
+    """Ranks by kind; stages and experts only where there are several."""
+    ways = {name: getattr(parallel, name) for name in ("tensor", "pipeline", "data", "expert")}
+    shown = {name: n for name, n in ways.items() if n > 1 or name in {"tensor", "data"}}
+    return ", ".join(f"{name} {n}" for name, n in shown.items())
+
+
+def _over(deployment: DeploymentSpec) -> str:
+    """The nodes that ranks lie on."""
+    return f", on {deployment.nodes} nodes" if (deployment.nodes or 1) > 1 else ""
 
 
 _COST_MODELS = {

@@ -52,6 +52,12 @@ class StepTime:
     rule_sets: Mapping[str, RuleSetTime]
     fixed_s: Mapping[str, float]
     fixed_sources: Mapping[str, str]
+    stages: tuple[int, ...] = ()
+    """Layers of each pipeline stage; empty without a pipeline."""
+    micro_batches: int = 1
+    """Parts in which the step goes through the pipeline; kernels are those of one."""
+    waiting_s: float = 0.0
+    """Of the step: what the slowest stage makes the others wait."""
 
 
 @dataclass(frozen=True)

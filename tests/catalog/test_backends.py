@@ -30,6 +30,7 @@ FACTS = {
     "tensor",
     "data",
     "expert",
+    "pipeline",
 }
 FACTS |= {"peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}

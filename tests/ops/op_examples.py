@@ -118,6 +118,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "rank_sum": (Example((ROW,)),),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
+    "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
     "conv1d": (Example((shape(TOKENS, 64),), {"channels": 8, "kernel": 3, "stride": 2}),),
     "group_rows": (Example((ROW,), {"count": 4}),),
     "cross_attention": (Example((shape(TOKENS, 128),), {**HEADS, "keys": 30}),),

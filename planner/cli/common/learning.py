@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,33 +22,76 @@ MOST = 10_000
 """The newest runs that are looked at."""
 
 
-def recorded_runs(
-    store: Store, plans: Sequence[str], gpus: Sequence[str], engines: Sequence[str]
-) -> Iterator[Recorded]:
-    """Runs of stored plans, the oldest first: those of plans whose ids begin so, or all.
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs to learn from, and the day to print."""
 
-    Raises UsageError for an id that no plan has.
-    """
+    plans: Sequence[str]
+    """Beginnings of plans' ids; none for all."""
+    source: Path | None
+    """A table of cases, in place of the store."""
+    gpus: Sequence[str]
+    engines: Sequence[str]
+    day: str
+
+    def __contains__(self, plan: Plan) -> bool:
+        """Whether a plan's GPU and engine are asked for."""
+        return (not self.gpus or plan.gpu in self.gpus) and (
+            not self.engines or plan.backend in self.engines
+        )
+
+    @property
+    def script(self) -> str:
+        """The command that makes a file again, with places for its GPU and engine."""
+        asked = "".join(f" --plan {plan}" for plan in self.plans)
+        asked += f" --source {self.source}" if self.source else ""
+        asked = asked.replace("{", "{{").replace("}", "}}")
+        place = "--gpu {gpu} --engine {engine}"
+        return f"planner calibrate from-runs {place}{asked} --date {self.day}"
+
+
+def learned(wanted: Wanted, catalogs: Sequence[Path], db: str | None) -> Learning:
+    """What the runs teach. Raises UsageError where they are too few, or a plan's id is unknown."""
+    from planner.calibrate.from_runs import learn
+    from planner.cli.common.planning import catalog_of
+    from planner.store.database import open_store
+
+    catalog = catalog_of(catalogs)
+    if wanted.source:
+        runs = list(_table_runs(wanted.source, wanted, catalog))
+    else:
+        with open_store(db) as store:
+            runs = list(_recorded_runs(store, wanted))
+    found = learn(runs, catalog, date=wanted.day, script=wanted.script)
+    if not found.learnt:
+        raise _too_few(found)
+    return found
+
+
+def written(found: Learning, folder: Path) -> dict[str, str]:
+    """Write what was learnt; the files by the names of calibrations."""
+    from planner.calibrate.runs_file import write
+
+    return {each.calibration.name: str(write(folder, each.calibration)) for each in found.learnt}
+
+
+def _recorded_runs(store: Store, wanted: Wanted) -> Iterator[Recorded]:
+    """Runs of stored plans, the oldest first."""
     from planner.calibrate.whole_runs import Recorded
 
     known: dict[str, Plan | None] = {}
-    for row in _rows(store, plans):
+    for row in _rows(store, wanted.plans):
         if row.plan_id is None:
             continue
         if row.plan_id not in known:
             known[row.plan_id] = _plan(store, row.plan_id)
         plan = known[row.plan_id]
-        if plan is None or (gpus and plan.gpu not in gpus):
-            continue
-        if engines and plan.backend not in engines:
-            continue
-        run = store.run(row.run_id).run
-        yield Recorded(row.run_id, plan, run, row.recorded_at.date().isoformat())
+        if plan is not None and plan in wanted:
+            run = store.run(row.run_id).run
+            yield Recorded(row.run_id, plan, run, row.recorded_at.date().isoformat())
 
 
-def table_runs(
-    path: Path, catalog: Catalog, gpus: Sequence[str], engines: Sequence[str], day: str
-) -> Iterator[Recorded]:
+def _table_runs(path: Path, wanted: Wanted, catalog: Catalog) -> Iterator[Recorded]:
     """Measured rows of a table of cases, as runs of their deployments.
 
     Raises SpecError with the faults of all rows that are wrong.
@@ -69,8 +113,8 @@ def table_runs(
             except SpecError as error:
                 faults += error.faults
                 continue
-            if (not gpus or plan.gpu in gpus) and (not engines or plan.backend in engines):
-                yield Recorded(case.id, plan, run_of(case.measured, plan), day)
+            if plan in wanted:
+                yield Recorded(case.id, plan, run_of(case.measured, plan), wanted.day)
     if faults:
         raise SpecError(faults)
 
@@ -91,7 +135,7 @@ def _plan(store: Store, plan_id: str) -> Plan | None:
     return plan
 
 
-def too_few(found: Learning) -> UsageError:
+def _too_few(found: Learning) -> UsageError:
     """Why nothing was learnt, and which runs would help."""
     from planner.calibrate.choice import LEAST
 
