@@ -58,6 +58,8 @@ _state_passing_fwd_kernel
 _bmm_chunk_fwd_kernel
 _layer_norm_fwd_1pass_kernel
 rms_norm_gated_fwd_kernel
+_linear_attn_decode_kernel
+_fwd_diag_kernel
 void vllm::rms_norm_kernel<c10::BFloat16, 8, 2>(c10::BFloat16*, c10::BFloat16 const*)
 std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)
 void vllm::fused_add_rms_norm_static_fp8_quant_kernel<c10::BFloat16, 0, c10::Float8_e4m3fn>

@@ -47,6 +47,9 @@ def count(graph: ModelGraph, op: str) -> int:
         ("nemotron-super-49b", 49 * 2 * 8 * 128 * 2),
         ("llama-4-scout", 48 * 2 * 8 * 128 * 2),
         ("mamba-2.8b", 0),
+        # 7 latent layers of 512 + 64; 10 of softmax attention
+        ("kimi-linear-48b-a3b", 7 * (512 + 64) * 2),
+        ("minimax-text-01", 10 * 2 * 8 * 128 * 2),
     ],
 )
 def test_only_attention_layers_cache_tokens(name, by_hand):
@@ -68,6 +71,10 @@ def test_only_attention_layers_cache_tokens(name, by_hand):
         # 44 layers: 24 heads of 128 × 256, 3 rows of 3,072 + 2·256
         ("falcon-h1-7b", 44 * (24 * 128 * 256 * 2 + 3 * 3584 * 2)),
         ("mamba-2.8b", 64 * (5120 * 16 * 2 + 3 * 5120 * 2)),
+        # 20 layers: 32 heads of 128 × 128 in FP32, 3 rows of Q, K and V
+        ("kimi-linear-48b-a3b", 20 * (32 * 128 * 128 * 4 + 3 * 3 * 4096 * 2)),
+        # 70 layers: 64 heads of 128 × 128 in FP32
+        ("minimax-text-01", 70 * 64 * 128 * 128 * 4),
         ("llama-4-scout", 0),
     ],
 )
