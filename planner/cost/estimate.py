@@ -229,20 +229,20 @@ class CalibratedEstimator:
         for group in site.load.within(heads.chunk):
             if not group.new_tokens * group.count:
                 continue
-            phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
+            decodes = group.new_tokens == 1 or group.verified
+            phase = "attention_decode" if decodes else "attention_prefill"
             fitted = self.constants.attention(phase, kernel.name, dtype)
             shape = AttentionShape(
                 float(group.count),
-                float(group.new_tokens),
+                1.0 if decodes else float(group.new_tokens),
                 float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
-                heads.heads,
+                # kernels lay the queries of tokens to be verified beside those of the heads
+                heads.heads * (int(group.new_tokens) if decodes else 1),
                 heads.kv_heads,
                 heads.head_dim,
                 window=heads.window or 0,
             )
-            model: KernelModel[Any] = (
-                attention_decode.MODEL if group.new_tokens == 1 else attention_prefill.MODEL
-            )
+            model: KernelModel[Any] = attention_decode.MODEL if decodes else attention_prefill.MODEL
             time_s = self._time(model, fitted, shape)
             core_s += time_s - fitted.floor_s
             floor_s = max(floor_s, fitted.floor_s)

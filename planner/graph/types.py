@@ -131,6 +131,12 @@ class ModelGraph:
             encoder_kinds=count,
         )
 
+    def beside(self, other: ModelGraph) -> ModelGraph:
+        """Both graphs as one to be held in memory; no step runs it."""
+        count = len(self.kinds)
+        shifted = (Run(run.kind + count, run.times) for run in other.sequence)
+        return replace(self, kinds=(*self.kinds, *other.kinds), sequence=(*self.sequence, *shifted))
+
     def load_of(self, kind: int, load: Load) -> Load:
         """What a kind of block sees of a load."""
         return load.encoder or load if kind < self.encoder_kinds else load

@@ -22,6 +22,8 @@ class SequenceGroup:
     count: Number
     new_tokens: Number
     kv_tokens: Number
+    verified: bool = False
+    """Whether the new tokens beyond the first are drafts to be verified: it counts as decoding."""
 
     def causal_pairs(self, window: int | None) -> Number:
         """Query-key pairs one sequence attends to.
@@ -102,7 +104,7 @@ class SequenceGroup:
         """The group where it is in that phase; no sequences where it is in the other."""
         if phase == "all":
             return self
-        decodes = self.new_tokens == 1
+        decodes = self.verified or self.new_tokens == 1
         yes, no = (self.count, 0) if phase == "decode" else (0, self.count)
         return replace(self, count=where(decodes, yes, no))
 
@@ -127,7 +129,7 @@ class Load:
 
     @cached_property
     def sequences(self) -> Number:
-        """Sequences in the step, each of which samples one token."""
+        """Sequences in the step."""
         return sum(group.count for group in self.groups)
 
     @cached_property
@@ -153,6 +155,11 @@ class Load:
         return sum(g.count * g.kv_tokens for g in groups)
 
     @cached_property
+    def sampled(self) -> Number:
+        """Rows that get logits: the last token of a sequence, or every one that is verified."""
+        return sum(g.count * (g.new_tokens if g.verified else 1) for g in self.groups)
+
+    @cached_property
     def continued(self) -> Number:
         """Sequences that began in an earlier step, and have a state or a cache from there."""
         return sum(g.count * where(g.kv_tokens > g.new_tokens, 1, 0) for g in self.groups)
@@ -176,7 +183,7 @@ class Load:
         if self.groups and symbol in LOAD_SYMBOLS:
             if symbol in PHASE_SYMBOLS:
                 return self._of_phases(symbol)
-            return self.tokens if symbol == "tokens" else self.sequences
+            return self.tokens if symbol == "tokens" else self.sampled
         raise KeyError(symbol)
 
     def dim(self, dim: Dim) -> Number:

@@ -151,8 +151,9 @@ class LinearAttention(Stateful):
         flops = site.load.padding_tokens * self.heads * self._state_flops()
         scratch: Number = 0
         for group in site.load.groups:
-            chunks = where(group.new_tokens > 1, ceil_div(group.new_tokens, self.chunk), 0)
-            once = where(group.new_tokens > 1, 0, group.new_tokens) * self.heads
+            prompt = (group.new_tokens > 1) & (not group.verified)
+            chunks = where(prompt, ceil_div(group.new_tokens, self.chunk), 0)
+            once = where(prompt, 0, group.new_tokens) * self.heads
             whole = once * self._state_flops() + chunks * self._chunk_flops()
             flops = flops + group.count * whole
             scratch = scratch + group.count * chunks * self._chunk_bytes(site.formats)

@@ -29,6 +29,7 @@ from planner.plan.solve import (
     solve_step,
     whole_graph,
 )
+from planner.plan.speculation import speculation_plan
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -83,6 +84,7 @@ def assemble(question: Question) -> Plan:
         _cost(question, times),
         notes(prepared, solved, memory),
         kernel_order(solved, kernels),
+        speculation_plan(prepared, step, times.time_s),
     )
 
 

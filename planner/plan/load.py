@@ -56,16 +56,22 @@ def step_load(deployment: DeploymentSpec) -> StepLoad:
     """
     replicas = deployment.parallel.data
     if deployment.step is not None:
-        return of_step(deployment.step, replicas)
+        return of_step(deployment.step, replicas, drafted(deployment))
     assert deployment.workload is not None
     workload = deployment.workload
-    return decode(share(workload, replicas), workload.input + (workload.output + 1) // 2)
+    context = workload.input + (workload.output + 1) // 2
+    return decode(share(workload, replicas), context, drafted(deployment))
 
 
-def of_step(step: Step, replicas: int) -> StepLoad:
-    """The load of an explicit step."""
+def drafted(deployment: DeploymentSpec) -> int:
+    """Draft tokens that a decode step verifies for each sequence."""
+    return deployment.speculation.tokens if deployment.speculation else 0
+
+
+def of_step(step: Step, replicas: int, drafts: int = 0) -> StepLoad:
+    """The load of an explicit step, ``drafts`` tokens a sequence verified in a decode step."""
     if step.decode:
-        return decode(ceil_div(step.decode.batch, replicas), step.decode.context)
+        return decode(ceil_div(step.decode.batch, replicas), step.decode.context, drafts)
     if step.prefill:
         asked = step.prefill
         found = prefill(ceil_div(asked.batch, replicas), asked.tokens)
@@ -84,9 +90,10 @@ def share(workload: Workload, replicas: int) -> int:
     return int(ceil_div(workload.batch or workload.concurrency or 1, replicas))
 
 
-def decode(batch: int, context: int) -> StepLoad:
-    """One new token for each of ``batch`` sequences."""
-    return StepLoad("decode", Load((SequenceGroup(batch, 1, context),)))
+def decode(batch: int, context: int, drafts: int = 0) -> StepLoad:
+    """One new token for each of ``batch`` sequences, and behind it ``drafts`` to be verified."""
+    group = SequenceGroup(batch, 1 + drafts, context + drafts, verified=drafts > 0)
+    return StepLoad("decode", Load((group,)))
 
 
 def prefill(batch: int, tokens: int, before: int = 0) -> StepLoad:

@@ -46,6 +46,8 @@ def held(prepared: Prepared, step: StepLoad) -> Fit:
 def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
     deployment = prepared.question.deployment
     engine = prepared.engine(step.kind)
+    if prepared.question.draft:
+        graph = graph.beside(prepare(prepared.question.draft).graph)
     space = budget(graph, engine, prepared.device, deployment.memory.utilization)
     load = memory_load(deployment, step)
     if not load.groups:

@@ -210,6 +210,24 @@ class WorkloadPlan:
 
 
 @dataclass(frozen=True)
+class SpeculationPlan:
+    """A decode step with draft tokens. The plan's tables are those of its verification."""
+
+    draft: str | None
+    """The model that drafts; None where drafting costs nothing."""
+    tokens: int
+    """Drafts of each sequence and step."""
+    yielded: float
+    """Tokens a step yields for each sequence, on average."""
+    verify_s: float
+    draft_s: float
+    step_s: float
+    """Verification and drafting."""
+    tpot_s: float
+    output_tokens_per_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
@@ -239,3 +257,4 @@ class Plan:
     notes: tuple[str, ...]
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
+    speculation: SpeculationPlan | None = None

@@ -57,6 +57,7 @@ from planner.spec.kinds.deployment import (
     Precision,
     Prefill,
     SequenceGroup,
+    Speculation,
     Step,
     Workload,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "SizeRange",
     "SlotSpec",
     "Spec",
+    "Speculation",
     "Step",
     "TimeChoice",
     "Workload",

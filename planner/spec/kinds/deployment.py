@@ -114,6 +114,23 @@ class Experts(Spec):
     )
 
 
+class Speculation(Spec):
+    """Draft tokens that a step verifies together: `tokens` + 1 of each sequence."""
+
+    tokens: int = Field(gt=0, le=64, description="Draft tokens of each sequence and step")
+    draft: str | None = Field(
+        None,
+        description="The model that drafts, one step a token: a catalogue name, or a path, as of"
+        " an EAGLE or multi-token-prediction head; none where drafting is free (n-grams)",
+    )
+    acceptance: float | None = Field(
+        None, gt=0, le=1, description="Chance of a draft token, if those before it were accepted"
+    )
+    length: float | None = Field(
+        None, ge=1, description="Tokens a step yields, measured; instead of `acceptance`"
+    )
+
+
 class Host(Spec):
     """The machine around the GPU."""
 
@@ -153,7 +170,7 @@ class DeploymentSpec(Spec):
         None, ge=1, le=10_000, description="Machines that share the GPUs evenly; by default one"
     )
     network: NetworkSpec | None = None
-    speculation: dict[str, Any] | None = None
+    speculation: Speculation | None = None
     prefix_cache: Any = None
     pools: Any = None
     adapters: Any = None
