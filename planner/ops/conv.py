@@ -117,6 +117,7 @@ class GroupRows(Operator):
     """[n, h] -> [n / count, count·h]: neighbouring rows side by side, a view (patch merging)."""
 
     count: int
+    """Rows that become one."""
 
     op_class: ClassVar[OpClass] = OpClass.VIEW
     about: ClassVar[str] = "join neighbouring rows, as patches of an image (a view)"

@@ -62,6 +62,7 @@ class CausalConv1d(Stateful):
     """
 
     kernel: int
+    """Tokens it looks at, the present one included."""
     bias: bool = False
 
     op_class: ClassVar[OpClass] = OpClass.CACHE
@@ -110,10 +111,15 @@ class LinearAttention(Stateful):
     key_heads: int
     """Heads of queries and keys, each shared by heads / key_heads; Mamba's groups."""
     key_dim: int
+    """Rows of a state."""
     value_dim: int
+    """Columns of a state."""
     rule: Literal["sum", "delta"] = "sum"
+    """Whether a token is added to the state, or what the state has of it taken off first."""
     chunk: int = 64
+    """Tokens that a prompt's kernels work on at once."""
     state: StateFormat = "fp32"
+    """What the state is kept in."""
     weights: int = 0
     """Learned numbers it owns over all heads (decay, Δ's bias, skip)."""
 
@@ -217,6 +223,7 @@ class SelectiveScan(Stateful):
     size: int
     """Numbers of state a channel."""
     state: StateFormat = "fp32"
+    """What the state is kept in."""
 
     op_class: ClassVar[OpClass] = OpClass.CACHE
     arity: ClassVar[tuple[int, int]] = (4, 4)

@@ -220,11 +220,15 @@ class SpeculationPlan:
     yielded: float
     """Tokens a step yields for each sequence, on average."""
     verify_s: float
+    """The step of the plan's tables."""
     draft_s: float
+    """All steps of the draft model for it."""
     step_s: float
     """Verification and drafting."""
     tpot_s: float
+    """`step_s` over what it yields."""
     output_tokens_per_s: float
+    """Over all data replicas."""
 
 
 @dataclass(frozen=True)
@@ -258,3 +262,4 @@ class Plan:
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
     speculation: SpeculationPlan | None = None
+    """Drafting and verification together; None where nothing is drafted."""
