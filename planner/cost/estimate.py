@@ -12,7 +12,7 @@ from planner.cost.constants import Constants, Fitted
 from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
-from planner.cost.kernels.attention import AttentionShape
+from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
@@ -20,17 +20,17 @@ from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
 from planner.cost.products import Product, product
+from planner.cost.streams import rows
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
+from planner.ops.attention import AttentionScores, AttentionValues
 from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.dims import ROWS
-from planner.ops.indexer import IndexCacheWrite, IndexScores
+from planner.ops.indexer import IndexScores
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.mla import MlaCacheWrite
-from planner.ops.recurrent import Recurrent
+from planner.ops.recurrent import Stateful
 from planner.ops.types import Site, static
 
 
@@ -229,20 +229,20 @@ class CalibratedEstimator:
         for group in site.load.within(heads.chunk):
             if not group.new_tokens * group.count:
                 continue
-            phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
+            decodes = group.new_tokens == 1 or group.verified
+            phase = "attention_decode" if decodes else "attention_prefill"
             fitted = self.constants.attention(phase, kernel.name, dtype)
             shape = AttentionShape(
                 float(group.count),
-                float(group.new_tokens),
-                float(group.kv_tokens),
-                heads.heads,
+                1.0 if decodes else float(group.new_tokens),
+                float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
+                # kernels lay the queries of tokens to be verified beside those of the heads
+                heads.heads * (int(group.new_tokens) if decodes else 1),
                 heads.kv_heads,
                 heads.head_dim,
                 window=heads.window or 0,
             )
-            model: KernelModel[Any] = (
-                attention_decode.MODEL if group.new_tokens == 1 else attention_prefill.MODEL
-            )
+            model: KernelModel[Any] = attention_decode.MODEL if decodes else attention_prefill.MODEL
             time_s = self._time(model, fitted, shape)
             core_s += time_s - fitted.floor_s
             floor_s = max(floor_s, fitted.floor_s)
@@ -250,7 +250,8 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
+        if heads.cached:
+            core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
         return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
     def _write_s(self, tokens: float, each_bytes: float) -> float:
@@ -297,8 +298,8 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, _rows(kernel))
-        shape = ElementwiseShape(size / 2, size / 2, rows)
+        count = max(1.0, rows(kernel.nodes()))
+        shape = ElementwiseShape(size / 2, size / 2, count)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
@@ -322,16 +323,4 @@ def _unfitted(node: Node) -> str | None:
     """The family of a kernel that no table measures."""
     if isinstance(node.op, IndexScores):
         return "indexer"
-    return "recurrent" if isinstance(node.op, Recurrent) else None
-
-
-def _rows(kernel: Kernel) -> float:
-    """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
-
-    A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
-    """
-    node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
-        return float(site.load.tokens)
-    shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(float(site.load.elements(shape[:-1])) for shape in shapes)
+    return "recurrent" if isinstance(node.op, Stateful) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.conv import Conv2d
+from planner.ops.conv import Conv1d, Conv2d
 from planner.ops.linear import MatMul
 from planner.ops.mla import HeadLinear
 from planner.ops.moe import MoeRouter
@@ -66,9 +66,9 @@ def _head_linear(node: Node, site: Site) -> Product:
 def _conv(node: Node, site: Site) -> Product:
     """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
     op = node.op
-    assert isinstance(op, Conv2d)
+    assert isinstance(op, Conv1d | Conv2d)
     pixels = float(site.load.elements(site.outputs[0].shape) / op.channels)
-    depth = static(site.inputs[0].shape[1]) * op.kernel**2
+    depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
     return Product(pixels, depth, op.channels, node.matmul_dtype, _width(node))
 
 
@@ -76,5 +76,6 @@ _PRODUCTS: dict[type[Operator], Callable[[Node, Site], Product]] = {
     MatMul: _matmul,
     MoeRouter: _router,
     HeadLinear: _head_linear,
+    Conv1d: _conv,
     Conv2d: _conv,
 }

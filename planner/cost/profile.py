@@ -45,7 +45,11 @@ def _widest(graph: ModelGraph, tokens: int, sequences: int, holding: Holding) ->
     each, longer = divmod(tokens, sequences)
     shared = ((sequences - longer, each), (longer, each + 1))
     load = Load(tuple(SequenceGroup(count, n, n) for count, n in shared if count))
-    return max(live_bytes(block, load, holding) for block in graph.kinds)
+    peaks = [live_bytes(block, load, holding) for block in graph.kinds]
+    if graph.encoder:
+        item = Load((SequenceGroup(1, graph.encoder_tokens, graph.encoder_tokens),))
+        peaks += [live_bytes(block, item, holding) for block in graph.encoder.kinds]
+    return max(peaks)
 
 
 def live_bytes(block: Block, load: Load, holding: Holding | None = None) -> float:

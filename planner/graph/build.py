@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.errors import Fault, SpecError
 from planner.graph.emit import Emitter
@@ -12,7 +12,7 @@ from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
 from planner.ops.types import ExpertLayout, Formats, Tensor, show_shape
 from planner.spec.origin import Origin
-from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
+from planner.spec.types import BlockCycle, BlockSpec, BlockUse, EncoderSpec, ModelSpec
 
 IDS_DTYPE = "fp32"
 """Width of token ids: engines pass 32-bit integers."""
@@ -27,18 +27,50 @@ def model_graph(
 ) -> ModelGraph:
     """Build the graph of a model on one of ``ranks`` tensor-parallel ranks, or of a ``layout``.
 
+    The graph of its encoder, if it has one, hangs on it.
+
     ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``).
 
     Raises SpecError with every fault found in the model or its blocks.
     """
-    names = model_names(model)
-    builder = _Builder(model, blocks, formats, layout or ExpertLayout(ranks), names)
+    layout = layout or ExpertLayout(ranks)
+    graph = _graph(model, blocks, formats, layout)
+    encoder = model.encoder
+    if encoder is None:
+        return graph
+    taken = frozenset(block.label for block in graph.kinds)
+    tower = _graph(_as_model(model, encoder), blocks, formats, layout, taken)
+    return replace(graph, encoder=tower, encoder_tokens=encoder.tokens, encoder_items=encoder.items)
+
+
+def _graph(
+    model: ModelSpec,
+    blocks: Mapping[str, BlockSpec],
+    formats: Formats,
+    layout: ExpertLayout,
+    taken: frozenset[str] = frozenset(),
+) -> ModelGraph:
+    builder = _Builder(model, blocks, formats, layout, model_names(model), taken)
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
-    return ModelGraph(
-        model.name, tuple(builder.kinds), _merged(builder.runs), formats, builder.layout.tensor
+    kinds, sequence = tuple(builder.kinds), _merged(builder.runs)
+    return ModelGraph(model.name, kinds, sequence, formats, layout.tensor)
+
+
+def _as_model(model: ModelSpec, encoder: EncoderSpec) -> ModelSpec:
+    """An encoder as a model of its own: its dims and options ahead of the model's."""
+    made = model.model_copy(
+        update={
+            "dims": {**model.dims, **encoder.dims},
+            "options": {**model.options, **encoder.options},
+            "inputs": encoder.inputs,
+            "sequence": encoder.sequence,
+            "encoder": None,
+        }
     )
+    made.remember(encoder.origin)
+    return made
 
 
 @dataclass
@@ -50,6 +82,8 @@ class _Builder:
     formats: Formats
     layout: ExpertLayout
     names: Names
+    taken: frozenset[str] = frozenset()
+    """Labels of blocks built before, which these must not bear."""
 
     def run(self) -> None:
         self.faults: list[Fault] = []
@@ -107,7 +141,7 @@ class _Builder:
 
     def _label(self, wanted: str) -> str:
         """The label, numbered where another kind has it: kinds are told apart by label."""
-        taken = {block.label for block in self.kinds}
+        taken = {block.label for block in self.kinds} | self.taken
         label, number = wanted, 2
         while label in taken:
             label, number = f"{wanted}-{number}", number + 1

@@ -19,6 +19,8 @@ class Heads:
     window: int | None = None
     causal: bool = True
     chunk: int | None = None
+    cached: bool = True
+    """False where K and V are tensors of the step, not of a cache."""
 
     @property
     def reach(self) -> int | None:

@@ -16,7 +16,7 @@ from planner.graph.totals import (
 )
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
-from planner.plan.load import StepLoad, check_load, step_load
+from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import (
@@ -28,6 +28,7 @@ from planner.plan.solve import (
     solve_step,
     whole_graph,
 )
+from planner.plan.speculation import speculation_plan
 from planner.plan.start import whole_memory_plan
 from planner.plan.types import (
     FORMAT,
@@ -51,6 +52,7 @@ def assemble(question: Question) -> Plan:
     prepared = prepare(question)
     step = step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
+    check_encoder_alone(deployment, step, prepared.graph)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
@@ -82,6 +84,7 @@ def assemble(question: Question) -> Plan:
         _cost(question, times),
         notes(prepared, solved, memory),
         kernel_order(solved, kernels),
+        speculation_plan(prepared, step, times.time_s),
     )
 
 

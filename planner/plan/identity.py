@@ -46,7 +46,7 @@ _REMEMBERED = 4096
 def _content(dump: dict[str, Any]) -> dict[str, Any]:
     """Names at the top of a spec do not count; further in they tell nodes and flags apart.
 
-    Nor do fields of a calibration that say nothing: plans of before there were any stay the same.
+    Nor do later fields that say nothing: plans of before there were any stay the same.
     """
     return {
         key: value
@@ -55,7 +55,13 @@ def _content(dump: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SILENT: dict[str, Any] = {"evidence": "calibrated", "host": None, "efficiency": {}, "runs": None}
+_SILENT: dict[str, Any] = {
+    "evidence": "calibrated",
+    "host": None,
+    "efficiency": {},
+    "runs": None,
+    "encoder": None,
+}
 
 
 def model_digest(question: Question) -> str:
@@ -69,9 +75,12 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
     workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
-    load = [step, workload]
+    load: list[Any] = [step, workload]
     if deployment.experts != Experts():
         load.append(deployment.experts.model_dump())
+    if deployment.speculation:
+        draft = model_digest(question.draft) if question.draft else None
+        load.append([deployment.speculation.model_dump(exclude={"draft"}), draft])
     return {
         "model": model_digest(question),
         "precision": digest(

@@ -55,6 +55,8 @@ def held(prepared: Prepared, step: StepLoad) -> Fit:
 
 def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
     deployment = prepared.question.deployment
+    if prepared.question.draft:
+        graph = graph.beside(prepare(prepared.question.draft).graph)
     space = prepared_budget(prepared, prepared.engine(step.kind), graph)
     load = memory_load(deployment, step)
     if not load.groups:

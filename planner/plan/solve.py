@@ -224,18 +224,27 @@ def solve_step(
     ``engine`` stands in for the deployment's own, as with some flags turned; ``like`` has solved
     the same step with others.
     """
+    step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     micro = micro_batches(step, deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    graph = running(prepared.graph, step.load)
+    graph = running(graph, step.load)
     solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed), graph)
     if like:
         solver.learn(like)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _in_front(graph: ModelGraph, step: StepLoad) -> tuple[StepLoad, ModelGraph]:
+    """A step and its graph: behind the encoder where prompts begin that need it, else without."""
+    if graph.encoder is None:
+        return step, graph
+    step = step.with_encoder(graph.encoder_tokens, graph.encoder_items)
+    return step, graph.behind_encoder if step.load.encoder else graph.alone
 
 
 def solve_ideal(solved: SolvedStep) -> Solution:
@@ -289,9 +298,11 @@ class Solver:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
             spread = routing(self.prepared.question.deployment)
+            graph, device = self.graph, self.prepared.device
             load = replace(self.micro.part.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.graph.kinds
+                annotate(block, graph.load_of(kind, load), device)
+                for kind, block in enumerate(graph.kinds)
             )
         return self._costs[padding]
 

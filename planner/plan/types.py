@@ -250,6 +250,28 @@ class WorkloadPlan:
 
 
 @dataclass(frozen=True)
+class SpeculationPlan:
+    """A decode step with draft tokens. The plan's tables are those of its verification."""
+
+    draft: str | None
+    """The model that drafts; None where drafting costs nothing."""
+    tokens: int
+    """Drafts of each sequence and step."""
+    yielded: float
+    """Tokens a step yields for each sequence, on average."""
+    verify_s: float
+    """The step of the plan's tables."""
+    draft_s: float
+    """All steps of the draft model for it."""
+    step_s: float
+    """Verification and drafting."""
+    tpot_s: float
+    """`step_s` over what it yields."""
+    output_tokens_per_s: float
+    """Over all data replicas."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
@@ -279,3 +301,5 @@ class Plan:
     notes: tuple[str, ...]
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
+    speculation: SpeculationPlan | None = None
+    """Drafting and verification together; None where nothing is drafted."""

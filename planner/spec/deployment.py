@@ -7,7 +7,6 @@ from planner.spec.faults import said
 from planner.spec.types import DeploymentSpec, Step
 
 _UNBUILT = {
-    "speculation": "plan the step without draft tokens",
     "prefix_cache": "leave shared prompt tokens out of `workload.input`",
     "pools": "plan prefill and decode as two deployments",
     "adapters": "plan the base model",
@@ -17,9 +16,31 @@ _UNBUILT = {
 def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_question(deployment), *_groups(deployment), *_unbuilt(deployment)]
-    faults += [*_experts(deployment), *_nodes(deployment)]
+    faults += [*_experts(deployment), *_nodes(deployment), *_speculation(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
+    return faults
+
+
+def _speculation(deployment: DeploymentSpec) -> list[Fault]:
+    asked = deployment.speculation
+    if asked is None:
+        return []
+    faults, origin = [], asked.origin
+    if (asked.acceptance is None) == (asked.length is None):
+        hint = "as in speculation: {tokens: 3, acceptance: 0.7}"
+        message = "needs either acceptance or length"
+        faults.append(origin.fault(said(origin.path, message), hint, key=True))
+    elif asked.length and asked.length > asked.tokens + 1:
+        place = origin.at("length")
+        message = f"a step yields at most tokens + 1 = {asked.tokens + 1}, got {asked.length:g}"
+        faults.append(place.fault(said(place.path, message)))
+    if deployment.step and not deployment.step.decode:
+        message = "only a decode step or a workload has draft tokens to verify"
+        faults.append(origin.fault(said(origin.path, message), "give step.decode", key=True))
+    if deployment.parallel.pipeline > 1:
+        message = "not supported yet in a pipeline"
+        faults.append(origin.fault(said(origin.path, message), "use parallel.tensor", key=True))
     return faults
 
 

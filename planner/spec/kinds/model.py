@@ -74,6 +74,23 @@ SequenceItem = Annotated[
 ]
 
 
+class EncoderSpec(Spec):
+    """A tower in front of a model: it runs in the step in which a prompt begins, and in no other.
+
+    Its blocks see a load of their own: `tokens` are the rows of one item (patches of an image,
+    frames of sound), `sequences` the items.
+    """
+
+    tokens: int = Field(gt=0, description="Rows of one item, unless `step.prefill` says otherwise")
+    items: int = Field(0, ge=0, description="Items of each prompt, unless `step.prefill` says so")
+    inputs: dict[str, tuple[Expression, ...]] = Field(description="What enters its first block")
+    dims: dict[str, Expression] = Field(
+        default_factory=dict, description="Dims of its own, ahead of the model's"
+    )
+    options: dict[str, Scalar] = Field(default_factory=dict)
+    sequence: tuple[SequenceItem, ...] = Field(min_length=1)
+
+
 class Published(Spec):
     """Figures the maker prints, to hold the graph against."""
 
@@ -94,6 +111,9 @@ class ModelSpec(CatalogSpec):
         description="What enters the first block; by default one id a token",
     )
     sequence: tuple[SequenceItem, ...] = Field(min_length=1)
+    encoder: EncoderSpec | None = Field(
+        None, description="What turns images or sound into tokens or into keys of cross-attention"
+    )
     blocks: dict[str, BlockSpec] = Field(
         default_factory=dict, description="Blocks of this model alone"
     )
