@@ -45,7 +45,7 @@ _REMEMBERED = 4096
 def _content(dump: dict[str, Any]) -> dict[str, Any]:
     """Names at the top of a spec do not count; further in they tell nodes and flags apart.
 
-    Nor do fields of a calibration that say nothing: plans of before there were any stay the same.
+    Nor do later fields that say nothing: plans of before there were any stay the same.
     """
     return {
         key: value
@@ -54,7 +54,14 @@ def _content(dump: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SILENT: dict[str, Any] = {"evidence": "calibrated", "host": None, "efficiency": {}, "runs": None}
+_SILENT: dict[str, Any] = {
+    "evidence": "calibrated",
+    "host": None,
+    "efficiency": {},
+    "runs": None,
+    "quantization": None,
+    "formats": [],
+}
 
 
 def model_digest(question: Question) -> str:

@@ -13,6 +13,7 @@ from planner.spec.kinds.backend import (
     CaptureSpec,
     Choice,
     FlagSpec,
+    FormatRule,
     FusionRule,
     HostSpec,
     KernelName,
@@ -52,7 +53,6 @@ from planner.spec.kinds.deployment import (
     Host,
     Memory,
     Parallel,
-    Precision,
     Prefill,
     SequenceGroup,
     Step,
@@ -71,6 +71,12 @@ from planner.spec.kinds.model import (
     NodeSpec,
     Published,
     SequenceItem,
+)
+from planner.spec.kinds.precision import (
+    ModuleFormats,
+    Precision,
+    Quantization,
+    layer_numbers,
 )
 
 __all__ = [
@@ -93,6 +99,7 @@ __all__ = [
     "EfficiencyFamily",
     "Expression",
     "FlagSpec",
+    "FormatRule",
     "FusionRule",
     "GpuLink",
     "GpuMemory",
@@ -109,6 +116,7 @@ __all__ = [
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
+    "ModuleFormats",
     "Name",
     "NodeSpec",
     "OpPatterns",
@@ -118,6 +126,7 @@ __all__ = [
     "Prefill",
     "PricesSpec",
     "Published",
+    "Quantization",
     "RejectedTable",
     "ReserveSpec",
     "ResidualBand",
@@ -130,6 +139,7 @@ __all__ = [
     "Step",
     "TimeChoice",
     "Workload",
+    "layer_numbers",
 ]
 
 KINDS: dict[str, type[Spec]] = {

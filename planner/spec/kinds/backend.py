@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.quantity import Bytes, Seconds
 
@@ -118,6 +119,28 @@ class FusionRule(Spec):
     about: str | None = None
 
 
+class FormatRule(Spec):
+    """Which kernel multiplies weights of a format, and in which format. The first that holds."""
+
+    when: Conditions = Field(
+        default_factory=dict,
+        description="`weights` and `matmul` are the module's, as asked for; `kv_cache` the cache's",
+    )
+    op: str | tuple[str, ...] = Field(
+        ("linear", "conv2d"), description="Operators; `*` matches any run of characters"
+    )
+    kernel: str | None = Field(None, description="The engine's kernel, as in `Marlin`")
+    matmul: DType | None = Field(
+        None, description="What matrix units multiply; `bf16` stands for the model's own 16 bit"
+    )
+    weights: DType | None = Field(
+        None, description="Format the engine keeps weights in, where not the checkpoint's"
+    )
+    refuse: str | None = Field(None, description="Why the engine does not run it")
+    source: str
+    note: str | None = None
+
+
 class KernelName(Spec):
     """The engine's name for an operator that runs on its own."""
 
@@ -227,6 +250,9 @@ class BackendSpec(CatalogSpec):
     flags: dict[str, FlagSpec] = Field(default_factory=dict)
     fusions: tuple[FusionRule, ...] = ()
     kernels: tuple[KernelName, ...] = ()
+    formats: tuple[FormatRule, ...] = Field(
+        (), description="How quantised modules run; without a rule that holds as they are asked for"
+    )
     capture: CaptureSpec
     host: HostSpec
     memory: ReserveSpec
