@@ -35,6 +35,7 @@ _BITS: dict[str, float] = {
     "fp8_block": 8 + 32 / 128**2,  # DeepSeek: one FP32 scale per block of 128 × 128 weights
     "fp8_group": 8 + 32 / 128,  # its activations: one FP32 scale per 128 elements of a token
     "int8": 8,  # as fp8
+    "int8_head": 8,  # vLLM's KV cache: HEAD_SCALE_BYTES for each token and head beside
     "int4": 4 + _SCALE / 128,  # GPTQ and compressed-tensors, symmetric, groups of 128
     "int4_g64": 4 + _SCALE / 64,
     "int4_g32": 4 + _SCALE / 32,
@@ -44,7 +45,11 @@ _BITS: dict[str, float] = {
     "mxfp4": 4 + 8 / 32,  # OCP MX: one shared 8-bit exponent per block of 32
 }
 
+HEAD_SCALE_BYTES = {"int8_head": 4}
+"""Bytes of the scale that a token's K (or V) of one head has, by format of the cache."""
+
 _OPERANDS = {
+    "int8_head": "int8",
     "fp8_block": "fp8",
     "fp8_group": "fp8",
     "int4_g64": "int4",

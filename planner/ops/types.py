@@ -110,6 +110,8 @@ class Formats:
     """What matrix units multiply; narrower than ``activations`` when GEMM inputs are quantised."""
     activations: str
     kv_cache: str
+    kernel: str = ""
+    """The engine's kernel for weights in this format, where its file names it."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,10 @@ from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.build import model_graph
-from planner.graph.formats import formats
+from planner.graph.formats import asked
+from planner.graph.modules import Scheme
+from planner.graph.scheme import Engine as EngineFormats
+from planner.graph.scheme import scheme
 from planner.graph.types import ModelGraph
 from planner.ops.types import Formats
 from planner.plan.identity import model_digest, spec_digest
@@ -37,14 +40,23 @@ class Prepared:
     """A question with its graph built: all that does not depend on the load."""
 
     question: Question
-    formats: Formats
+    scheme: Scheme
     graph: ModelGraph
     device: Device
-    notes: tuple[str, ...]
     constants: Constants
     """Calibrated constants to draw on, and which of them were."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+
+    @property
+    def formats(self) -> Formats:
+        """Formats of what no rule names."""
+        return self.scheme.formats
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of formats."""
+        return self.scheme.notes
 
     def estimator(self, fixed: FixedCosts) -> Estimator:
         """What prices kernels under the question's cost model."""
@@ -60,10 +72,21 @@ class Prepared:
         return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
 
 
+def running(question: Question) -> Scheme:
+    """The formats of every module as the engine runs them on the GPU. Raises SpecError."""
+    deployment, gpu, backend = question.deployment, question.gpu, question.backend
+    wanted = asked(deployment, question.model, gpu)
+    facts = resolve(deployment, backend, gpu, wanted.formats, "decode").facts
+    blocks = (*question.blocks.values(), *question.model.blocks.values())
+    ops = (node.op for block in blocks for node in block.nodes.values())
+    engine = EngineFormats(backend.title, backend.formats, facts)
+    return scheme(wanted, gpu, ops, engine, deployment.origin)
+
+
 def prepare(question: Question) -> Prepared:
     """Build the graph of a question on one rank. Raises SpecError with every fault."""
     deployment = question.deployment
-    chosen, notes = formats(deployment, question.model, question.gpu)
+    chosen = running(question)
     ranks = deployment.parallel.tensor
     origin = deployment.origin.at("parallel", "tensor")
     if ranks > 1 and question.gpu.link is None:
@@ -88,7 +111,6 @@ def prepare(question: Question) -> Prepared:
         chosen,
         graph,
         device(question.gpu),
-        notes,
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
         adjustments(measured, named, question.gpu.name, engine),
     )
@@ -101,7 +123,7 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
 
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
-    question, chosen = prepared.question, prepared.formats
+    question, chosen = prepared.question, prepared.scheme
     key = ("graph", model_digest(question), chosen, 1)
     graph: ModelGraph = _remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)

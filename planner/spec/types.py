@@ -73,6 +73,7 @@ from planner.spec.kinds.model import (
     SequenceItem,
 )
 from planner.spec.kinds.precision import (
+    MODULE_REGEX,
     ModuleFormats,
     Precision,
     Quantization,
@@ -81,6 +82,7 @@ from planner.spec.kinds.precision import (
 
 __all__ = [
     "KINDS",
+    "MODULE_REGEX",
     "Backend",
     "BackendSpec",
     "BlockCycle",

@@ -127,14 +127,17 @@ class FormatRule(Spec):
         description="`weights` and `matmul` are the module's, as asked for; `kv_cache` the cache's",
     )
     op: str | tuple[str, ...] = Field(
-        ("linear", "conv2d"), description="Operators; `*` matches any run of characters"
+        ("linear", "conv2d"),
+        description="Operators; `*` matches any run of characters. `kv_cache_write` is the cache",
     )
     kernel: str | None = Field(None, description="The engine's kernel, as in `Marlin`")
     matmul: DType | None = Field(
         None, description="What matrix units multiply; `bf16` stands for the model's own 16 bit"
     )
-    weights: DType | None = Field(
-        None, description="Format the engine keeps weights in, where not the checkpoint's"
+    kept: DType | Literal["int8_head"] | None = Field(
+        None,
+        description="Format the engine keeps weights (or the cache) in, where not the one asked"
+        " for; `int8_head`: INT8 with an FP32 scale for each token and head",
     )
     refuse: str | None = Field(None, description="Why the engine does not run it")
     source: str

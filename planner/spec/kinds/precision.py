@@ -11,14 +11,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from planner.dtypes import DType
 from planner.spec.kinds.base import Spec
 
-REGEX = "re:"
+MODULE_REGEX = "re:"
 """How a module pattern opens that is a regular expression."""
 
 
 def _pattern(text: str) -> str:
-    if text.startswith(REGEX):
+    if text.startswith(MODULE_REGEX):
         try:
-            re.compile(text.removeprefix(REGEX))
+            re.compile(text.removeprefix(MODULE_REGEX))
         except re.error as error:
             raise ValueError(f"is no regular expression: {error}") from error
     return text
