@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
@@ -22,7 +22,7 @@ from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
 from planner.ops.collective import AllGather, AllReduce
 from planner.ops.conv import Conv2d
 from planner.ops.linear import Linear, MatMul
-from planner.ops.types import Site, static
+from planner.ops.types import Formats, Site, static
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class CalibratedEstimator:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
             if isinstance(node.op, Linear):
-                linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
+                key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
+                linears.setdefault(key, []).append((node, site))
             elif isinstance(node.op, Conv2d):
                 yield self._conv(node, site)
             elif isinstance(node.op, MatMul):
@@ -157,7 +158,7 @@ class CalibratedEstimator:
         features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
-        return self._gemm(float(site.rows()), depth, features, node.matmul_dtype, width)
+        return self._gemm(float(site.rows()), depth, features, _formats(node, site), width)
 
     def _conv(self, node: Node, site: Site) -> _Part:
         """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
@@ -166,19 +167,20 @@ class CalibratedEstimator:
         rows = site.load.elements(site.outputs[0].shape) / op.channels
         depth = static(site.inputs[0].shape[1]) * op.kernel**2
         width = bytes_per_element(node.parameters[0].dtype)
-        return self._gemm(float(rows), depth, op.channels, node.matmul_dtype, width)
+        return self._gemm(float(rows), depth, op.channels, _formats(node, site), width)
 
     def _matmul(self, node: Node, site: Site) -> _Part:
         columns = float(site.load.dim(site.outputs[0].shape[-1]))
         depth = float(site.load.dim(site.inputs[0].shape[-1]))
         width = bytes_per_element(site.inputs[1].dtype)
-        return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
+        return self._gemm(float(site.rows()), depth, columns, _formats(node, site), width)
 
     def _gemm(
-        self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float
+        self, rows: float, depth: float, features: float, formats: Formats, weight_bytes: float
     ) -> _Part:
+        dtype = formats.matmul
         shape = GemmShape(rows, depth, features, weight_bytes=weight_bytes, quantised=True)
-        fitted = self.constants.gemm(dtype)
+        fitted = self.constants.gemm(dtype, formats.weights, formats.matrix_share)
         time_s = self._time(gemm.MODEL, fitted, shape)
         moved = depth * features * weight_bytes
         moved += rows * depth * bytes_per_element(dtype) + rows * features * 2
@@ -243,7 +245,13 @@ class CalibratedEstimator:
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
-        key = (model.family, fitted.variant, shape)
+        key = (
+            model.family,
+            fitted.variant,
+            fitted.source,
+            fitted.values.get("matrix_share"),
+            shape,
+        )
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
@@ -257,6 +265,12 @@ class _Part:
     floor_s: float
     moved_bytes: float
     fitted: Fitted
+
+
+def _formats(node: Node, site: Site) -> Formats:
+    """What a product runs in: weights as they are kept, operands as they are multiplied."""
+    weights = node.parameters[0].dtype if node.parameters else node.matmul_dtype
+    return replace(site.formats, weights=weights, matmul=node.matmul_dtype)
 
 
 def _rows(kernel: Kernel) -> float:

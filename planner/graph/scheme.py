@@ -95,9 +95,10 @@ class _Running:
             message = f"{self.gpu.title} has no matrix rate for {matmul}"
             self.faults.append(self.place.fault(message, hint))
         self.notes += self._said(pair, matmul, rule)
-        kernel = rule.kernel or "" if rule else ""
-        kept = rule.kept if rule and rule.kept else weights
-        return Formats(kept, matmul, self.asked.wide, cache, kernel)
+        if rule is None:
+            return Formats(weights, matmul, self.asked.wide, cache)
+        kept, kernel = rule.kept or weights, rule.kernel or ""
+        return Formats(kept, matmul, self.asked.wide, cache, kernel, rule.matrix_share)
 
     def _rule(self, pair: Pair, op: str) -> FormatRule | None:
         weights, matmul = pair

@@ -139,6 +139,9 @@ class FormatRule(Spec):
         description="Format the engine keeps weights (or the cache) in, where not the one asked"
         " for; `int8_head`: INT8 with an FP32 scale for each token and head",
     )
+    matrix_share: float = Field(
+        1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
+    )
     refuse: str | None = Field(None, description="Why the engine does not run it")
     source: str
     note: str | None = None
