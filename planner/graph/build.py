@@ -13,7 +13,7 @@ from planner.graph.modules import Modules, Scheme
 from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
-from planner.ops.types import Formats, Tensor, show_shape
+from planner.ops.types import ExpertLayout, Formats, Tensor, show_shape
 from planner.spec.origin import Origin
 from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
 
@@ -22,9 +22,13 @@ IDS_DTYPE = "fp32"
 
 
 def model_graph(
-    model: ModelSpec, blocks: Mapping[str, BlockSpec], formats: Formats | Scheme, ranks: int = 1
+    model: ModelSpec,
+    blocks: Mapping[str, BlockSpec],
+    formats: Formats | Scheme,
+    ranks: int = 1,
+    layout: ExpertLayout | None = None,
 ) -> ModelGraph:
-    """Build the graph of a model on one of ``ranks`` tensor-parallel ranks.
+    """Build the graph of a model on one of ``ranks`` tensor-parallel ranks, or of a ``layout``.
 
     ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``). ``formats``
     are those of all nodes, or a scheme that knows each node's.
@@ -33,12 +37,12 @@ def model_graph(
     """
     names = model_names(model)
     modules = Modules(Scheme(formats) if isinstance(formats, Formats) else formats)
-    builder = _Builder(model, blocks, modules, ranks, names)
+    builder = _Builder(model, blocks, modules, layout or ExpertLayout(ranks), names)
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
     kinds, runs = tuple(builder.kinds), _merged(builder.runs)
-    return ModelGraph(model.name, kinds, runs, builder.formats, ranks)
+    return ModelGraph(model.name, kinds, runs, builder.formats, builder.layout.tensor)
 
 
 @dataclass
@@ -48,7 +52,7 @@ class _Builder:
     model: ModelSpec
     blocks: Mapping[str, BlockSpec]
     modules: Modules
-    ranks: int
+    layout: ExpertLayout
     names: Names
 
     @property
@@ -143,7 +147,7 @@ class _Builder:
         )
         label = use.label or spec.name
         choose = partial(self.modules.at, label, layered)
-        emitter = Emitter(spec, names, inputs, self.formats, self.ranks, self.faults, choose)
+        emitter = Emitter(spec, names, inputs, self.formats, self.layout, self.faults, choose)
         return emitter.block(self._label(label), nodes)
 
     def _label(self, wanted: str) -> str:

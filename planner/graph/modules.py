@@ -31,6 +31,14 @@ class Module:
     """Where each pattern stands."""
     layers_origin: Origin = field(default_factory=Origin.unknown, compare=False)
 
+    @property
+    def described(self) -> str:
+        """The modules in words, as in ``experts of layers 3 to 61``."""
+        names = " and ".join(self.patterns)
+        if self.layers is None:
+            return names
+        return f"{names} of layers {', '.join(_runs(sorted(self.layers)))}"
+
     def matches(self, label: str, name: str) -> tuple[int, ...]:
         """Positions of the patterns that mean the node of that name in the block so labelled."""
         names = (name, label, f"{label}.{name}")
@@ -43,6 +51,17 @@ class Module:
     def names(self, label: str, name: str) -> bool:
         """Whether a pattern spells the node out, without any wildcard."""
         return bool({name, f"{label}.{name}"} & set(self.patterns))
+
+
+def _runs(numbers: list[int]) -> list[str]:
+    """Whole numbers in ascending order, runs of them as `0..2`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in runs]
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -95,7 +114,11 @@ class Modules:
         """The operator and its formats. Naming an operator that engines keep at 16 bit frees it."""
         module = self._first(label, layered, name)
         weights, matmul = module.asked if module else self.scheme.asked
-        formats = self._running.get((weights, matmul, op_name), self.scheme.formats)
+        formats = (
+            self._running.get((weights, matmul, op_name))
+            or self._running.get((weights, matmul, "linear"))
+            or self.scheme.formats
+        )
         spelt = module is not None and module.names(label, name) and is_quantized(formats.weights)
         if spelt and not getattr(op, "quantizable", True):
             free: Any = op

@@ -47,10 +47,11 @@ def scheme(
     place = (origin or Origin.unknown()).at("precision")
     run = _Running(asked, gpu, engine or Engine(), place)
     cache = run.cache()
+    named = ["linear", *filter(run.names, ops)]
     table = [
         (*pair, op, run.formats(pair, op, cache))
         for pair in asked.pairs
-        for op in dict.fromkeys(["linear", *ops])
+        for op in dict.fromkeys(named)
     ]
     if run.faults:
         raise SpecError(dict.fromkeys(run.faults))
@@ -100,6 +101,10 @@ class _Running:
         kept, kernel = rule.kept or weights, rule.kernel or ""
         return Formats(kept, matmul, self.asked.wide, cache, kernel, rule.matrix_share)
 
+    def names(self, op: str) -> bool:
+        """Whether any rule of the engine speaks of an operator; all others run as linears do."""
+        return op != CACHE and any(_means(rule, op) for rule in self.engine.rules)
+
     def _rule(self, pair: Pair, op: str) -> FormatRule | None:
         weights, matmul = pair
         facts = {
@@ -108,11 +113,8 @@ class _Running:
             "matmul": matmul,
             "kv_cache": self.asked.kv_cache,
         }
-        for rule in self.engine.rules:
-            wanted = (rule.op,) if isinstance(rule.op, str) else rule.op
-            if any(fnmatchcase(op, each) for each in wanted) and holds(rule.when, facts):
-                return rule
-        return None
+        rules = (rule for rule in self.engine.rules if _means(rule, op))
+        return next((rule for rule in rules if holds(rule.when, facts)), None)
 
     def _refuse(self, pair: Pair, reason: str) -> None:
         weights, matmul = pair
@@ -141,3 +143,8 @@ class _Running:
             )
         elif kernel:
             yield f"{weights} weights are multiplied in {matmul}{kernel}{why}"
+
+
+def _means(rule: FormatRule, op: str) -> bool:
+    wanted = (rule.op,) if isinstance(rule.op, str) else rule.op
+    return any(fnmatchcase(op, each) for each in wanted)

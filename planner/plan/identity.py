@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.cost.engine import Engine
-from planner.ops.types import Formats
+from planner.graph.modules import Scheme
+from planner.plan.precision import hashed
 from planner.spec.question import Question
+from planner.spec.types import Experts
 
 COST_MODELS = {"calibrated": "calibrated-1", "roofline": "roofline-1"}
 """By name. The version moves when the same question may get another answer."""
@@ -70,16 +72,17 @@ def model_digest(question: Question) -> str:
     return digest([spec_digest(question.model), blocks])
 
 
-def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
+def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
     """The eight hashes of a question. Names and prices are no part of it."""
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
     workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
+    load = [step, workload]
+    if deployment.experts != Experts():
+        load.append(deployment.experts.model_dump())
     return {
         "model": model_digest(question),
-        "precision": digest(
-            [formats.weights, formats.matmul, formats.activations, formats.kv_cache]
-        ),
+        "precision": digest(hashed(scheme)),
         "parallel": digest(deployment.parallel.model_dump()),
         "device": spec_digest(question.gpu),
         "backend": digest(
@@ -91,7 +94,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
                 deployment.host.launch,
             ]
         ),
-        "workload": digest([step, workload]),
+        "workload": digest(load),
         "calibration": digest([spec_digest(each.calibration) for each in question.calibrations]),
         "cost_model": digest(COST_MODELS[question.cost_model]),
     }

@@ -156,6 +156,9 @@ class KernelName(Spec):
     engine_name: str
     profile_patterns: tuple[Pattern, ...] = ()
     launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
+    kernel: str | None = Field(
+        None, description="Which kernel of the models of routed experts it is, as in `triton`"
+    )
 
 
 class CaptureMode(Spec):
@@ -258,6 +261,11 @@ class BackendSpec(CatalogSpec):
     kernels: tuple[KernelName, ...] = ()
     formats: tuple[FormatRule, ...] = Field(
         (), description="How quantised modules run; without a rule that holds as they are asked for"
+    )
+    exchange: tuple[Choice, ...] = Field(
+        (),
+        description="How tokens of several data replicas reach their experts: `gather` (all ranks"
+        " see all tokens, the default) or `all_to_all`",
     )
     capture: CaptureSpec
     host: HostSpec
