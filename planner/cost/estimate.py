@@ -127,15 +127,7 @@ class CalibratedEstimator:
             return self._unfitted(kernel, unfitted)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
-            return Estimate(
-                core_s,
-                stream.floor_s,
-                stream.evidence,
-                "elementwise",
-                *interval,
-                borrowed=stream.borrowed,
-            )
+            return self._streamed(stream_s, stream)
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -152,6 +144,13 @@ class CalibratedEstimator:
         stream_s, stream = self._stream(kernel, 0.0)
         core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
         return Estimate(core_s, stream.floor_s, "datasheet", family)
+
+    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+        """A kernel that does nothing but stream."""
+        low, high = stream.interval(stream_s)
+        core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
+        evidence, borrowed = stream.evidence, stream.borrowed
+        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}

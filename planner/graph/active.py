@@ -41,9 +41,7 @@ def _active(block: Block, idle: frozenset[Symbol]) -> Block:
     graph = block.graph.subgraph(names).copy()
     for node in nodes:
         graph.nodes[node.id]["node"] = node
-    return Block(
-        block.label, nodes, tensors, block.inputs, block.outputs, graph, block.formats
-    )
+    return Block(block.label, nodes, tensors, block.inputs, block.outputs, graph, block.formats)
 
 
 def _kept(block: Block, idle: frozenset[Symbol]) -> list[Node]:
