@@ -25,7 +25,8 @@ from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
-from planner.graph.modules import Scheme
+from planner.graph.modules import FormatsError, Scheme
+from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats, Load
@@ -61,7 +62,7 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of formats."""
-        return self.scheme.notes
+        return notes(self.scheme, self.graph)
 
     @property
     def stage_layers(self) -> tuple[int, ...]:
@@ -99,6 +100,8 @@ def prepare(question: Question) -> Prepared:
             ("graph", model_digest(question), chosen, layout),
             lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
+    except FormatsError:
+        raise
     except SpecError as error:
         if ranks == 1:
             raise
