@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from planner.dtypes import is_quantized
 from planner.errors import Fault, SpecError
@@ -49,7 +50,7 @@ def scheme(
     place = (origin or Origin.unknown()).at("precision")
     run = _Running(asked, gpu, engine or Engine(), place)
     cache, cache_note = run.cache()
-    named = dict.fromkeys(["linear", *filter(run.names, ops)])
+    named = dict.fromkeys(["linear", *filter(run.names, dict.fromkeys(ops))])
     table = tuple(run.runs(pair, op, cache) for pair in asked.pairs for op in named)
     if run.faults:
         raise SpecError(dict.fromkeys(run.faults))
@@ -110,7 +111,11 @@ class _Running:
 
     def names(self, op: str) -> bool:
         """Whether any rule of the engine speaks of an operator; all others run as linears do."""
-        return op != CACHE and any(_means(rule, op) for rule in self.engine.rules)
+        return op != CACHE and any(fnmatchcase(op, each) for each in self._patterns)
+
+    @cached_property
+    def _patterns(self) -> frozenset[str]:
+        return frozenset(each for rule in self.engine.rules for each in _ops(rule))
 
     def _rule(self, pair: Pair, op: str) -> FormatRule | None:
         weights, matmul = pair
@@ -148,5 +153,8 @@ class _Running:
 
 
 def _means(rule: FormatRule, op: str) -> bool:
-    wanted = (rule.op,) if isinstance(rule.op, str) else rule.op
-    return any(fnmatchcase(op, each) for each in wanted)
+    return any(fnmatchcase(op, each) for each in _ops(rule))
+
+
+def _ops(rule: FormatRule) -> tuple[str, ...]:
+    return (rule.op,) if isinstance(rule.op, str) else rule.op
