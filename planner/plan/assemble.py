@@ -42,7 +42,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Parallel, Scalar
+from planner.spec.types import DeploymentSpec, Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -159,7 +159,7 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
     return {
         "model": question.model.title,
         "precision": described(prepared.scheme),
-        "parallel": describe_parallel(parallel),
+        "parallel": describe_parallel(parallel) + _over(deployment),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
@@ -173,6 +173,11 @@ def describe_parallel(parallel: Parallel) -> str:
     ways = {name: getattr(parallel, name) for name in ("tensor", "pipeline", "data", "expert")}
     shown = {name: n for name, n in ways.items() if n > 1 or name in {"tensor", "data"}}
     return ", ".join(f"{name} {n}" for name, n in shown.items())
+
+
+def _over(deployment: DeploymentSpec) -> str:
+    """The nodes that ranks lie on."""
+    return f", on {deployment.nodes} nodes" if (deployment.nodes or 1) > 1 else ""
 
 
 _COST_MODELS = {

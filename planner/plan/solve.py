@@ -19,6 +19,7 @@ from planner.cost.estimate import (
     Estimator,
     RooflineEstimator,
 )
+from planner.cost.network import Network
 from planner.cost.types import Device, KernelWork, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
@@ -36,7 +37,7 @@ from planner.plan.load import StepLoad
 from planner.plan.pipeline import MicroBatches, micro_batches, piped
 from planner.plan.precision import scheme_of
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import DeploymentSpec, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,9 @@ class Prepared:
         """What prices kernels under the question's cost model."""
         if self.question.cost_model == "roofline":
             return RooflineEstimator(fixed.graph_node_s)
-        modelled = CalibratedEstimator(self.device, self.constants)
+        modelled = CalibratedEstimator(
+            self.device, self.constants, network_of(self.question.deployment)
+        )
         efficiency = self.adjusted.efficiency
         return MeasuredEstimator(modelled, efficiency) if efficiency else modelled
 
@@ -81,6 +84,19 @@ class Prepared:
         """The engine as a step of that kind sees it."""
         question = self.question
         return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+
+
+def network_of(deployment: DeploymentSpec) -> Network | None:
+    """What joins the nodes of a deployment; None of a single one.
+
+    Ranks lie side by side: tensor ranks, then stages, then replicas.
+    """
+    if deployment.network is None or not deployment.nodes:
+        return None
+    parallel, link = deployment.parallel, deployment.network
+    replica = parallel.tensor * parallel.pipeline
+    each = replica * parallel.data // deployment.nodes
+    return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
 
 
 def prepare(question: Question) -> Prepared:

@@ -24,6 +24,6 @@ def test_tp_takes_a_number_and_refuses_the_rest(run, deployment):
 
 
 def test_nothing_that_fits_is_said(run, deployment):
-    done = run("plan", deployment, "--tp", "auto", "--set", "step.decode.batch=2000000")
+    done = run("plan", deployment, "--tp", "auto", "--set", "step.decode.batch=1000000")
     assert done.code == 2
     assert "no split over up to 8 GPUs fits" in done.err
