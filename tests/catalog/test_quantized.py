@@ -17,6 +17,7 @@ from planner.spec.question import ask
 
 CATALOG = Catalog.standard()
 GIB = 2**30
+BLOCKS = "weights: fp8_block, activations: fp8"
 
 
 def question(model: str, gpu: str, engine: str = "vllm", precision: str = ""):
@@ -32,48 +33,47 @@ def graph_of(model: str, gpu: str = "h200-sxm", engine: str = "vllm", precision:
     return model_graph(asked.model, asked.blocks, scheme_of(asked))
 
 
-def runs(weights: str, matmul: str, gpu: str, engine: str, version: str = ""):
+def runs(weights: str, matmul: str, gpu: str, engine: str):
     """What a linear layer multiplies in, and by which kernel."""
     precision = f"weights: {weights}, activations: {matmul}"
-    named = f"{engine}, version: '{version}'" if version else engine
-    found = scheme_of(question("llama-3.1-8b-instruct", gpu, named, precision)).formats
+    found = scheme_of(question("llama-3.1-8b-instruct", gpu, engine, precision)).formats
     return found.weights, found.matmul, found.kernel
 
 
 @pytest.mark.parametrize(
-    ("weights", "matmul", "gpu", "engine", "multiplied", "kernel"),
+    ("asked", "gpu", "engine", "ran"),
     [
         # FP8 where there are FP8 units, W8A16 where there are none
-        ("fp8", "fp8", "h100-sxm", "vllm", "fp8", "CUTLASS scaled_mm"),
-        ("fp8", "fp8", "l40s", "vllm", "fp8", "CUTLASS scaled_mm"),
-        ("fp8", "fp8", "a100-80gb-sxm", "vllm", "bf16", "Marlin W8A16"),
-        ("fp8", "fp8", "rtx-3090", "sglang", "bf16", "Marlin W8A16"),
-        ("fp8_block", "fp8", "h200-sxm", "vllm", "fp8", "DeepGEMM"),
-        ("fp8_block", "fp8", "b200-sxm", "sglang", "fp8", "DeepGEMM"),
-        ("fp8_block", "fp8", "rtx-4090", "vllm", "fp8", "Triton"),
-        ("fp8_block", "fp8", "a100-80gb-sxm", "vllm", "bf16", "Marlin W8A16"),
-        ("fp8_block", "fp8", "h100-sxm", "tensorrt-llm", "fp8", "fp8_block_scaling_gemm (DeepGEMM)"),
+        ("fp8 fp8", "h100-sxm", "vllm", "fp8 CUTLASS scaled_mm"),
+        ("fp8 fp8", "l40s", "vllm", "fp8 CUTLASS scaled_mm"),
+        ("fp8 fp8", "a100-80gb-sxm", "vllm", "bf16 Marlin W8A16"),
+        ("fp8 fp8", "rtx-3090", "sglang", "bf16 Marlin W8A16"),
+        ("fp8_block fp8", "h200-sxm", "vllm", "fp8 DeepGEMM"),
+        ("fp8_block fp8", "b200-sxm", "sglang", "fp8 DeepGEMM"),
+        ("fp8_block fp8", "rtx-4090", "vllm", "fp8 Triton"),
+        ("fp8_block fp8", "a100-80gb-sxm", "vllm", "bf16 Marlin W8A16"),
+        ("fp8_block fp8", "h100-sxm", "tensorrt-llm", "fp8 fp8_block_scaling_gemm (DeepGEMM)"),
         # four bits: Machete on Hopper, Marlin elsewhere, narrow groups by Marlin there too
-        ("int4", "bf16", "h100-sxm", "vllm", "bf16", "Machete"),
-        ("int4_g32", "bf16", "h100-sxm", "vllm", "bf16", "Marlin"),
-        ("awq", "bf16", "h100-sxm", "vllm", "bf16", "Marlin"),
-        ("awq", "bf16", "a100-80gb-sxm", "vllm", "bf16", "Marlin"),
-        ("awq", "bf16", "b200-sxm", "sglang", "bf16", "Marlin"),
-        ("awq", "bf16", "a100-80gb-sxm", "tensorrt-llm", "bf16", "CUTLASS fpA_intB"),
-        ("nf4", "bf16", "rtx-3090", "vllm", "bf16", "bitsandbytes"),
-        ("int8", "bf16", "rtx-3090", "vllm", "bf16", "Marlin"),
-        ("int8", "int8", "a100-80gb-sxm", "vllm", "int8", "CUTLASS scaled_mm"),
+        ("int4 bf16", "h100-sxm", "vllm", "bf16 Machete"),
+        ("int4_g32 bf16", "h100-sxm", "vllm", "bf16 Marlin"),
+        ("awq bf16", "h100-sxm", "vllm", "bf16 Marlin"),
+        ("awq bf16", "a100-80gb-sxm", "vllm", "bf16 Marlin"),
+        ("awq bf16", "b200-sxm", "sglang", "bf16 Marlin"),
+        ("awq bf16", "a100-80gb-sxm", "tensorrt-llm", "bf16 CUTLASS fpA_intB"),
+        ("nf4 bf16", "rtx-3090", "vllm", "bf16 bitsandbytes"),
+        ("int8 bf16", "rtx-3090", "vllm", "bf16 Marlin"),
+        ("int8 int8", "a100-80gb-sxm", "vllm", "int8 CUTLASS scaled_mm"),
         # FP4 units from Blackwell on
-        ("nvfp4", "nvfp4", "b200-sxm", "vllm", "nvfp4", "FlashInfer or CUTLASS"),
-        ("nvfp4", "nvfp4", "rtx-5090", "vllm", "nvfp4", "FlashInfer or CUTLASS"),
-        ("nvfp4", "nvfp4", "h100-sxm", "vllm", "bf16", "Marlin W4A16"),
-        ("nvfp4", "nvfp4", "a100-80gb-sxm", "vllm", "bf16", "Marlin W4A16"),
-        ("mxfp4", "bf16", "a100-80gb-sxm", "vllm", "bf16", "Marlin W4A16"),
+        ("nvfp4 nvfp4", "b200-sxm", "vllm", "nvfp4 FlashInfer or CUTLASS"),
+        ("nvfp4 nvfp4", "rtx-5090", "vllm", "nvfp4 FlashInfer or CUTLASS"),
+        ("nvfp4 nvfp4", "h100-sxm", "vllm", "bf16 Marlin W4A16"),
+        ("nvfp4 nvfp4", "a100-80gb-sxm", "vllm", "bf16 Marlin W4A16"),
+        ("mxfp4 bf16", "a100-80gb-sxm", "vllm", "bf16 Marlin W4A16"),
     ],
 )
-def test_what_a_gpu_lacks_falls_back_as_the_engine_does(
-    weights, matmul, gpu, engine, multiplied, kernel
-):
+def test_what_a_gpu_lacks_falls_back_as_the_engine_does(asked, gpu, engine, ran):
+    weights, matmul = asked.split()
+    multiplied, kernel = ran.split(maxsplit=1)
     assert runs(weights, matmul, gpu, engine) == (weights, multiplied, kernel)
 
 
@@ -214,3 +214,15 @@ def test_every_quantised_model_of_the_catalogue_plans_on_three_generations():
             continue
         for gpu in ("a100-80gb-sxm", "h100-sxm", "b200-sxm"):
             assert weights_bytes(graph_of(model.name, gpu)) > 0
+
+
+def test_ranks_cut_no_block_of_scales():
+    """Experts of 768: halves of 384 are three blocks, quarters of 192 are one and a half."""
+    for ranks, fits in ((2, True), (4, False)):
+        asked = question("qwen3-30b-a3b", "h100-sxm", precision=BLOCKS)
+        chosen = scheme_of(asked)
+        if fits:
+            model_graph(asked.model, asked.blocks, chosen, ranks)
+            continue
+        with pytest.raises(SpecError, match="a rank's share of 192 is no whole number"):
+            model_graph(asked.model, asked.blocks, chosen, ranks)

@@ -7,7 +7,9 @@ from planner.cost.constants import Candidate, Constants, gemm_pair
 from planner.cost.kernels.gemm import KINDS, MODEL, GemmShape
 from planner.dtypes import bytes_per_element
 
-VLLM = Candidate(calibration("own", "h100-sxm", "vllm", "gemm.bf16", "gemm.fp8_cutlass"), "calibrated")
+VLLM = Candidate(
+    calibration("own", "h100-sxm", "vllm", "gemm.bf16", "gemm.fp8_cutlass"), "calibrated"
+)
 SGLANG = Candidate(
     calibration("other", "h100-sxm", "sglang", "gemm.bf16", "gemm.fp8_block", "gemm.fp8_cutlass"),
     "class",

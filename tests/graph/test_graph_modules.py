@@ -74,7 +74,9 @@ def test_the_first_rule_that_matches_counts():
 
 
 def test_a_checkpoint_is_planned_as_published():
-    found = graph_of(quantization="weights: awq, ignore: [o_proj], modules: [{match: up_proj, weights: fp8}]")
+    found = graph_of(
+        quantization="weights: awq, ignore: [o_proj], modules: [{match: up_proj, weights: fp8}]"
+    )
     assert weights(found) == {
         "q_proj": "awq",
         "k_proj": "awq",
@@ -117,7 +119,9 @@ def test_layers_count_from_nought_and_split_a_run():
 
 def test_bytes_of_a_mixed_model_by_hand():
     """Q and K in FP8, V in AWQ (4 + 20/128 bits), the rest BF16; embedding, norm and head BF16."""
-    found = graph_of("modules: [{match: [q_proj, k_proj], weights: fp8}, {match: v_proj, weights: awq}]")
+    found = graph_of(
+        "modules: [{match: [q_proj, k_proj], weights: fp8}, {match: v_proj, weights: awq}]"
+    )
     layer = QO + KV + KV * (4 + 20 / 128) / 8 + 2 * (QO + 2 * UP) + 2 * 64
     assert weights_bytes(found) == 3 * layer + 2 * 2 * 96 * 64
 
@@ -196,8 +200,10 @@ def test_scales_make_a_quantised_format_wider_than_its_bits_never_by_a_third(dty
         (
             "",
             "weights: awq, ignore: [lm_haed]",
-            "m.yaml:6:39: no node and no block of the model matches 'lm_haed' "
-            "(did you mean 'lm_head'?)",
+            (
+                "m.yaml:6:39: no node and no block of the model matches 'lm_haed' "
+                "(did you mean 'lm_head'?)"
+            ),
         ),
         (
             "modules: [{layers: 2..3, weights: fp8}]",
@@ -212,8 +218,10 @@ def test_scales_make_a_quantised_format_wider_than_its_bits_never_by_a_third(dty
         (
             "weights: fp8, modules: [{match: q_proj, activations: fp16}]",
             "",
-            "d.yaml:3:66: the model's activations are bf16: one module cannot have fp16 "
-            "(set precision.activations: fp16)",
+            (
+                "d.yaml:3:66: the model's activations are bf16: one module cannot have fp16 "
+                "(set precision.activations: fp16)"
+            ),
         ),
     ],
 )

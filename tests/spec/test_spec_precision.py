@@ -28,7 +28,13 @@ def test_a_rule_without_patterns_means_every_module():
 
 @pytest.mark.parametrize(
     ("text", "layers"),
-    [("7", {7}), ("'7'", {7}), ("0..2", {0, 1, 2}), ("[0, 125]", {0, 125}), ("[0..1, 9]", {0, 1, 9})],
+    [
+        ("7", {7}),
+        ("'7'", {7}),
+        ("0..2", {0, 1, 2}),
+        ("[0, 125]", {0, 125}),
+        ("[0..1, 9]", {0, 1, 9}),
+    ],
 )
 def test_layers_are_numbers_and_ranges_both_ends_in(text, layers):
     found = quantization(f"{{modules: [{{layers: {text}, weights: bf16}}]}}")
@@ -46,18 +52,24 @@ def test_no_layers_are_all_layers():
         ("{ignored: [lm_head]}", "m.yaml:5:16: quantization.ignored: unknown field"),
         (
             "{ignore: ['re:(']}",
-            "m.yaml:5:25: quantization.ignore.0: is no regular expression: missing ), unterminated "
-            "subpattern at position 0",
+            (
+                "m.yaml:5:25: quantization.ignore.0: is no regular expression: missing ), unterminated "
+                "subpattern at position 0"
+            ),
         ),
         (
             "{modules: [{layers: 2..x}]}",
-            "m.yaml:5:35: quantization.modules.0.layers: is no layer number and no range such as "
-            "0..2: '2..x'",
+            (
+                "m.yaml:5:35: quantization.modules.0.layers: is no layer number and no range such as "
+                "0..2: '2..x'"
+            ),
         ),
         (
             "{modules: [{layers: [3..1]}]}",
-            "m.yaml:5:36: quantization.modules.0.layers.0: is no layer number and no range such as "
-            "0..2: '3..1'",
+            (
+                "m.yaml:5:36: quantization.modules.0.layers.0: is no layer number and no range such as "
+                "0..2: '3..1'"
+            ),
         ),
         (
             "{modules: [{layers: true}]}",
@@ -72,7 +84,9 @@ def test_what_is_wrong_is_a_fault_at_its_place(text, sentence):
     assert str(error.value).splitlines()[0].startswith(sentence)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "awq", "{weights: [awq]}", "{modules: {}}", "{modules: [awq]}"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "awq", "{weights: [awq]}", "{modules: {}}", "{modules: [awq]}"]
+)
 def test_other_shapes_are_faults_too(text):
     with pytest.raises(SpecError):
         quantization(text)
