@@ -17,7 +17,6 @@ from planner.graph.totals import (
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
-from planner.plan.memory import memory_plan
 from planner.plan.notes import notes
 from planner.plan.precision import described
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
@@ -30,6 +29,7 @@ from planner.plan.solve import (
     solve_step,
     whole_graph,
 )
+from planner.plan.start import whole_memory_plan
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -58,7 +58,7 @@ def assemble(question: Question) -> Plan:
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
-    memory = memory_plan(prepared, step)
+    memory = whole_memory_plan(prepared, step)
     workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(

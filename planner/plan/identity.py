@@ -92,6 +92,7 @@ def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
                 dict(sorted(engine.flags.items())),
                 deployment.memory.utilization,
                 deployment.host.launch,
+                *([engine.asked["version"]] if engine.asked else []),
             ]
         ),
         "workload": digest(load),

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from planner.spec.kinds.backend import (
     BackendSpec,
-    BytesChoice,
     CaptureMode,
     CaptureSizes,
     CaptureSpec,
-    Choice,
     FlagSpec,
     FormatRule,
     FusionRule,
@@ -19,10 +17,8 @@ from planner.spec.kinds.backend import (
     KernelName,
     Limit,
     OpPatterns,
-    ReserveSpec,
     SizeRange,
     SlotSpec,
-    TimeChoice,
 )
 from planner.spec.kinds.base import (
     CatalogSpec,
@@ -46,6 +42,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
+from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -81,6 +78,7 @@ from planner.spec.kinds.precision import (
     Quantization,
     layer_numbers,
 )
+from planner.spec.kinds.reserve import Lever, ReserveSpec
 
 __all__ = [
     "KINDS",
@@ -117,6 +115,7 @@ __all__ = [
     "KernelName",
     "KernelResiduals",
     "KernelRows",
+    "Lever",
     "Limit",
     "MeasuredRuns",
     "Memory",

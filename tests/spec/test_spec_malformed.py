@@ -226,7 +226,16 @@ SPEC = {
     "prefix cache": (STEP + "prefix_cache: 0.5\n", "4:15", "not supported yet"),
     "pools": (STEP + "pools: [a]\n", "4:8", "not supported yet"),
     "adapters": (STEP + "adapters: 4\n", "4:11", "not supported yet"),
-    "expert": (STEP + "parallel: {expert: 2}\n", "4:20", "parallel.expert: not supported yet"),
+    "expert": (
+        STEP + "parallel: {tensor: 4, data: 2, expert: 6}\n",
+        "4:40",
+        "parallel.expert: 6 do not fit tensor 4 × data 2 ranks (a divisor of 4, or 8",
+    ),
+    "expert load": (
+        STEP + "experts: {load: zipf}\n",
+        "4:17",
+        "experts.load: must be one of uniform, balanced, power-law",
+    ),
     "closed loop": (
         "model: m\ngpu: g\nworkload: {concurrency: 4, input: 1, output: 1}\n",
         "3:12",
