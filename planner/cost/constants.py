@@ -157,7 +157,7 @@ class Constants:
         """
         size, kinds = bytes_per_element(weights), moe.KINDS
         named = sorted(
-            (name for name in kinds if name.split("_")[0] == weights.split("_")[0]),
+            (name for name in kinds if name.split("_")[0] == weights.split("_", maxsplit=1)[0]),
             key=lambda name: name != weights,
         )
         alike = named or [name for name in kinds if kinds[name].bytes_per_weight == size]

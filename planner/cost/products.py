@@ -1,4 +1,4 @@
-"""Matrix products that operators other than projections stand for, as one GEMM each."""
+"""Which nodes stand for a GEMM though they are no projections, and which no model prices."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.conv import Conv1d, Conv2d
+from planner.ops.indexer import IndexScores
 from planner.ops.linear import MatMul
 from planner.ops.mla import HeadLinear
 from planner.ops.moe import MoeRouter
+from planner.ops.recurrent import Stateful
 from planner.ops.types import Operator, Site, static
 
 
@@ -79,3 +81,10 @@ _PRODUCTS: dict[type[Operator], Callable[[Node, Site], Product]] = {
     Conv1d: _conv,
     Conv2d: _conv,
 }
+
+
+def unfitted(node: Node) -> str | None:
+    """The family of a node whose kernels no table measures."""
+    if isinstance(node.op, IndexScores):
+        return "indexer"
+    return "recurrent" if isinstance(node.op, Stateful) else None

@@ -2,7 +2,7 @@
 
 A block may hold operators for decoding sequences alone and for prompts alone, as latent attention
 does. Under a step without prompts the prompts' tensors have no elements, so their kernels are never
-launched. What only they read goes too; what they own stays in memory, so totals ask the whole graph.
+launched. What only they read goes too. What they own stays in memory: totals ask the whole graph.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Load:
         return self._phases[phase]
 
     def _of_phases(self, symbol: str) -> Number:
-        """New tokens of a phase, or the keys that its sequences attend to. Padding is in neither."""
+        """New tokens of a phase, or keys that its sequences attend to; padding is in neither."""
         phase, _, what = symbol.partition("_")
         groups = self.of_phase("decode" if phase == "decode" else "prefill")
         if what == "tokens":

@@ -29,11 +29,17 @@ FACTS = {
     "memory_gib",
     "tensor",
     "pipeline",
+    "data",
     "expert",
 }
-FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine"}
+PARTS |= {
+    f"{op}.{part}"
+    for op in ("mla_prefill", "mla_decode", "mla_sparse")
+    for part in ("scores", "mask", "softmax", "values")
+}
 
 KERNELS = """
 _causal_conv1d_fwd_kernel
@@ -212,6 +218,34 @@ aten::_grouped_mm
 aten::sort
 """.strip().splitlines()
 """Kernel names: of vLLM, FlashAttention and FlashInfer as their wheels hold them, others recalled."""
+
+KERNELS += """
+void sm90::decode::flash_fwd_splitkv_mla_kernel<sm90::decode::dense::Traits<cutlass::bfloat16_t>>
+void sm100::decode::head64::flash_fwd_splitkv_mla_fp8_sparse_kernel<sm100::decode::head64::KernelTemplate<(ModelType)0>>
+void sm90::fwd::sparse_attn_fwd_kernel<sm90::fwd::KernelTemplate<576, false>>
+void flash_fwd_mla_combine_kernel<cutlass::bfloat16_t, 512, 8, 32, 128>
+get_mla_metadata_kernel(GetDecodingMetadataParams)
+void flashinfer::BatchPrefillWithRaggedKVCacheKernel<flashinfer::KernelTraits<(flashinfer::MaskMode)1, 128u>>
+void flashinfer::mla::BatchMLAPagedAttentionKernel<flashinfer::mla::KernelTraits<true, 2u>>
+fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512PagedKvDenseP64VarSeqQ8Kv128PersistentSwapsAbForGen
+void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<cute::tuple<cute::C<128>>>>
+void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>
+void vllm::concat_and_cache_ds_mla_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>
+void vllm::indexer_k_quant_and_cache_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>
+void vllm::topKPerRowDecode<512, false>
+concat_mla_k_kernel(__nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*, int, int, int, int, int, int)
+set_mla_kv_buffer_kernel
+_set_k_and_s_triton_kernel
+fused_store_indexer_cache
+topk_transform_decode_kernel(FastTopKParams, int*, int const*)
+void deep_gemm::sm90_fp8_paged_mqa_logits<1u, 64u, 128u, 64u, false>
+void tensorrt_llm::kernels::applyMLARopeAndAssignQKVKernelGeneration<__nv_bfloat16, 256, 512, 64, tensorrt_llm::kernels::KVBlockArray>
+tensorrt_llm::kernels::indexerKCacheScatterUnifiedKernel
+void tensorrt_llm::kernels::heuristicTopKMultiRowKernel<2048>
+aiter::mla_dec_stage1_bf16_a16w16_subQ16_mqa16
+mla_a8w8_qh16_qseqlen1_gqaratio16
+""".strip().splitlines()
+"""Those of latent attention, as public traces and sources of the engines name them."""
 
 
 def backend(name: str) -> BackendSpec:
