@@ -18,9 +18,8 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape
+from planner.cost.parts import Part, attention_shape, walked_rows
 from planner.cost.products import Product, as_run, product, unfitted
-from planner.cost.streams import rows
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -286,8 +285,8 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        count = max(1.0, rows(kernel.nodes()))
-        shape = ElementwiseShape(size / 2, size / 2, count)
+        rows = max(1.0, walked_rows(list(kernel.nodes())))
+        shape = ElementwiseShape(size / 2, size / 2, rows)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
