@@ -11,7 +11,7 @@ from planner.errors import Fault, PlannerError, SpecError, UsageError
 from planner.spec.faults import did_you_mean, said
 from planner.spec.load import load_text
 from planner.spec.origin import Origin
-from planner.spec.source import read_bytes
+from planner.spec.source import compose, read_bytes
 from planner.spec.types import (
     BackendSpec,
     BlockSpec,
@@ -160,5 +160,14 @@ def _load(kind: str, path: Path) -> CatalogSpec:
     state = path.stat()
     key = (kind, str(path.resolve()), state.st_mtime_ns, state.st_size)
     if key not in _loaded:
-        _loaded[key] = cast("CatalogSpec", load_text(raw, str(path), kind))
+        config = _config(raw, path) if kind == "model" and path.suffix == ".json" else None
+        _loaded[key] = config or cast("CatalogSpec", load_text(raw, str(path), kind))
     return _loaded[key]
+
+
+def _config(raw: bytes, path: Path) -> ModelSpec | None:
+    """The model of a Hugging Face config; None for a spec of ours in JSON."""
+    from planner.spec import hf
+
+    data, document = compose(raw, str(path))
+    return hf.model_of(hf.converted(data, document)) if hf.is_config(data) else None
