@@ -1,4 +1,4 @@
-"""Gemma 2 and 3: heads of 256 unless said otherwise, windows in most layers, scaled embeddings."""
+"""Gemma 1, 2 and 3: heads of 256 unless said otherwise, windows in most layers, scaled embeddings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from planner.spec.hf.layers import windows
 from planner.spec.hf.registry import architecture
 
 GELU = ("gelu_pytorch_tanh", "gelu", "gelu_new", "gelu_fast")
+GEMMA = Defaults(256000, 3072, 24576, 28, 16, kv_heads=16, head_dim=256, context=8192, tied=True)
 GEMMA2 = Defaults(256000, 2304, 9216, 26, 8, kv_heads=4, head_dim=256, context=8192, tied=True)
 GEMMA3 = Defaults(262208, 2304, 9216, 26, 8, kv_heads=4, head_dim=256, context=131072, tied=True)
 
@@ -18,6 +19,15 @@ def _gemma(config: Config, has: Defaults) -> Draft:
     unbiased(config, "attention_bias")
     config.get("query_pre_attn_scalar")  # stands in for the width of a head and costs the same
     config.get("hidden_activation")
+    return draft
+
+
+@architecture("GemmaForCausalLM", "gemma")
+def gemma(config: Config) -> Draft:
+    """Gemma 1."""
+    draft = _gemma(config, GEMMA)
+    layers = draft.layers("num_hidden_layers", GEMMA.layers)
+    draft.run("embedding-scaled", draft.spans("decoder-geglu", [None] * layers), "lm-head")
     return draft
 
 
