@@ -56,3 +56,60 @@ def hf(
     from planner.cli.common.planning import catalog_of
 
     deliver(hf_import(file, name, catalog_of(catalogs)), output, force=force, as_json=as_json)
+
+
+@command.command(
+    short_help="An engine's command line as a deployment.",
+    epilog=example(
+        'planner import engine "vllm serve Qwen/Qwen2.5-7B-Instruct -tp 2" --gpu h100-sxm',
+        "planner import engine serve.sh -o deploy.yaml",
+    ),
+)
+@click.argument("source")
+@output_option
+@force_option
+@click.option("--gpu", metavar="NAME", help="The GPU it runs on, which no command line says.")
+@click.option(
+    "--step",
+    metavar="VALUE",
+    help="What is asked of it, as in '{decode: {batch: 16, context: 4096}}'.",
+)
+@click.option(
+    "--env",
+    "environment",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A variable that the text does not set. May be repeated.",
+)
+@click.option(
+    "--which", type=click.IntRange(1), default=1, show_default=True, help="Of several commands."
+)
+@catalog_option
+@json_option
+def engine(
+    *,
+    source: str,
+    output: Path | None,
+    force: bool,
+    gpu: str | None,
+    step: str | None,
+    environment: tuple[str, ...],
+    which: int,
+    catalogs: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Print the deployment that an engine's command line asks for.
+
+    SOURCE is the command line of vLLM, SGLang or TensorRT-LLM, or a file that holds one: a shell
+    script, a Dockerfile, a Kubernetes manifest or a docker-compose file. Nothing in it is run.
+    What a deployment has no field for is listed with its place. The spec plans once gpu and step
+    are filled in.
+    """
+    from planner.cli.common.engine_import import engine_import
+    from planner.cli.common.importing import deliver
+    from planner.cli.common.planning import catalog_of
+
+    found = engine_import(
+        source, catalog_of(catalogs), gpu=gpu, step=step, environment=environment, which=which
+    )
+    deliver(found, output, force=force, as_json=as_json)

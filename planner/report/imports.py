@@ -28,6 +28,6 @@ def import_view(
 def _words(rows: list[Mapping[str, Any]]) -> RenderableType:
     found = table(("place", "word", "value", "becomes"), left=range(4))
     for row in rows:
-        cells = (row["place"], row["word"], row["value"] or "", row["becomes"])
+        cells = (row["where"], row["word"], row["value"] or "", row["becomes"])
         found.add_row(*(words(cell) for cell in cells))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, overload
@@ -107,6 +108,8 @@ class Catalog:
         try:
             if is_path(name):
                 folder = origin.folder() if origin else Path()
+                if kind == "model" and _HUB_ID.fullmatch(name) and not (folder / name).exists():
+                    raise UsageError(f"unknown model {name!r}", _HUB_HINT)
                 return self._read(kind, folder / name)
             return self._named(kind, name)
         except SpecError:
@@ -147,6 +150,10 @@ class Catalog:
         if (kind, path) not in self._specs:
             self._specs[kind, path] = _load(kind, path)
         return self._specs[kind, path]
+
+
+_HUB_ID = re.compile(r"[\w-]+/[\w.-]+(?<!\.yaml)(?<!\.yml)(?<!\.json)")
+_HUB_HINT = "a Hugging Face id is not fetched: write model: ./config.json, or a catalogue name"
 
 
 def is_path(name: str) -> bool:

@@ -61,8 +61,8 @@ def read(raw: bytes | str, file: str) -> Reading:
 
     Raises SpecError where the text cannot be read on.
     """
-    text = _decoded(raw, file)
-    document = Document(file, tuple(_BREAK.split(text)))
+    text = decoded(raw, file)
+    document = Document(file, split_lines(text))
     if found := _REFUSED.search(text):
         raise SpecError([_character(found, text, document)])
     faults: list[Fault] = []
@@ -80,7 +80,13 @@ def read(raw: bytes | str, file: str) -> Reading:
     return Reading(data, marked, tuple(faults[:MOST_FAULTS]), built.whole)
 
 
-def _decoded(raw: bytes | str, file: str) -> str:
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a text, as YAML counts them."""
+    return tuple(_BREAK.split(text))
+
+
+def decoded(raw: bytes | str, file: str) -> str:
+    """The text of a file. Raises SpecError beyond 1 MiB and for bytes that are no UTF-8."""
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode("utf-8", "surrogatepass"))
     if size > LARGEST_BYTES:
         message = f"larger than 1 MiB ({size:,} bytes), too large for a spec"
@@ -91,8 +97,8 @@ def _decoded(raw: bytes | str, file: str) -> str:
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8")
-        shown = _BREAK.split(raw.decode("utf-8", "replace"))
-        raise SpecError([_encoding(before, Document(file, tuple(shown)))]) from None
+        shown = split_lines(raw.decode("utf-8", "replace"))
+        raise SpecError([_encoding(before, Document(file, shown))]) from None
 
 
 def _encoding(before: str, document: Document) -> Fault:

@@ -170,7 +170,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen3-8b": sized(QWEN3, (4096, 12288, 36, 32, 8), max_window_layers=36),
     "qwen3-32b": sized(QWEN3, (5120, 25600, 64, 64, 8), max_window_layers=64),
     "gemma-7b-it": sized(
-        {"architectures": ["GemmaForCausalLM"], "model_type": "gemma", "hidden_act": "gelu", **BF16},
+        {
+            "architectures": ["GemmaForCausalLM"],
+            "model_type": "gemma",
+            "hidden_act": "gelu",
+            **BF16,
+        },
         (3072, 24576, 28, 16, 16, 256000),
         attention_bias=False,
         head_dim=256,
@@ -206,9 +211,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         use_parallel_block=True,
         use_parallel_embedding=True,
     ),
-    "gemma-2-2b-it": sized(
-        GEMMA2, (2304, 9216, 26, 8, 4), head_dim=256, query_pre_attn_scalar=256
-    ),
+    "gemma-2-2b-it": sized(GEMMA2, (2304, 9216, 26, 8, 4), head_dim=256, query_pre_attn_scalar=256),
     "gemma-2-9b-it": sized(
         GEMMA2,
         (3584, 14336, 42, 16, 8),
@@ -251,7 +254,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
             "sliding_window": 1024,
         },
-        "vision_config": {"hidden_size": 1152, "image_size": 896, "model_type": "siglip_vision_model"},
+        "vision_config": {
+            "hidden_size": 1152,
+            "image_size": 896,
+            "model_type": "siglip_vision_model",
+        },
         **BF16,
     },
     "gemma-3-27b-it": {

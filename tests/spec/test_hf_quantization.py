@@ -84,7 +84,10 @@ def test_a_method_becomes_formats(config, weights, activations, kv_cache):
             "scales take 0.127 bits a weight; int4 is counted with 0.125",
         ),
         (
-            {"quant_method": "fp8", "modules_to_not_convert": ["lm_head", "layers.0.mlp.down_proj"]},
+            {
+                "quant_method": "fp8",
+                "modules_to_not_convert": ["lm_head", "layers.0.mlp.down_proj"],
+            },
             "kept in 16 bit in the checkpoint: layers.0.mlp.down_proj",
         ),
         ({"quant_method": "gptq", "dynamic": {"-:.*": {}}}, "`dynamic` gives some modules other"),
@@ -125,6 +128,6 @@ def test_modules_that_no_block_quantises_are_not_told():
     ],
 )
 def test_what_nothing_can_plan_is_refused_at_its_place(config, said):
-    with pytest.raises(SpecError, match="config.json:1:") as caught:
+    with pytest.raises(SpecError, match=r"config\.json:1:") as caught:
         imported(config)
     assert said in str(caught.value)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from planner.spec.source import compose
 from planner.spec.write import written
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co"]), max_size=20).filter(
-    lambda text: "\ufeff" not in text and "\ufffe" not in text
-)
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co"]), max_size=20
+).filter(lambda text: "\ufeff" not in text and "\ufffe" not in text)
 TRICKY = st.sampled_from(
     ["on", "no", "1e5", "0x10", "null", "~", "", "- a", "a: b", "a #b", "?", "0.10", "2026-11-30",
      "*a", "&a", "!a", "%a", "@a", "`a", "{a", "[a", "'a", "true", ".5", "1_000", "a:", "<<", " a"]

@@ -14,7 +14,7 @@ from planner.spec.hf.fields import Config
 from planner.spec.hf.quantization import Stored, stored
 from planner.spec.hf.refusal import unread, unsupported
 from planner.spec.hf.registry import ARCHITECTURES, Architecture, by_model_type
-from planner.spec.origin import Document, Origin, Path
+from planner.spec.origin import Document, Mark, Path
 
 _DTYPES: dict[str, DType] = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
 _TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -36,7 +36,11 @@ class Imported:
 
 def is_config(data: Any) -> bool:
     """Whether data is a Hugging Face config and no spec of ours."""
-    return isinstance(data, dict) and "kind" not in data and bool({"architectures", "model_type"} & data.keys())
+    return (
+        isinstance(data, dict)
+        and "kind" not in data
+        and bool({"architectures", "model_type"} & data.keys())
+    )
 
 
 def converted(data: dict[str, Any], document: Document, name: str | None = None) -> Imported:
@@ -69,9 +73,7 @@ def _text_model(outer: Config) -> tuple[Config, list[str]]:
         for part in _CONTAINER
         if outer.data.get(part) is not None and inner.get(part) is None
     }
-    config = Config(
-        {**inner, **lifted}, outer.document, (key,), outer.faults, frozenset(lifted)
-    )
+    config = Config({**inner, **lifted}, outer.document, (key,), outer.faults, frozenset(lifted))
     others = [part for part in outer.data if part.endswith("_config") and part not in lifted]
     others.remove(key)
     left = f", without {', '.join(others)}" if others else ""
@@ -153,7 +155,9 @@ def _body(draft: Draft, title: str, weights: str, file: str, architecture: str) 
 
 def _placed(document: Document, draft: Draft) -> Document:
     """The config's text with a mark for every field of the spec whose place is known."""
-    marks = {(): document.marks[()]} if () in document.marks else {}
+    marks: dict[Path, Mark] = {}
+    if () in document.marks:
+        marks[()] = document.marks[()]
     for path, place in draft.places.items():
         found = _mark(document, place)
         if found is not None:
@@ -165,4 +169,4 @@ def _mark(document: Document, place: Path) -> Path | None:
     """The nearest place above that the text has."""
     while place and place not in document.marks:
         place = place[:-1]
-    return place if Origin(document, place) and place in document.marks else None
+    return place if place in document.marks else None

@@ -87,4 +87,3 @@ def windows(
             config.refuse("layer_types", f"layer {position} is {kind[:40]!r}; known is {words}")
             break
     return [window if kind == "sliding_attention" else None for kind in kinds]
-

@@ -1,4 +1,4 @@
-"""`quantization_config`: what the checkpoint's linear layers are stored in, and what is left out."""
+"""`quantization_config`: what the linear layers of a checkpoint are stored in."""
 
 from __future__ import annotations
 

@@ -94,4 +94,4 @@ def unread(config: Config) -> list[str]:
     return plain
 
 
-_NOTHING = (None, False, 0, 0.0, "", [], {})
+_NOTHING: tuple[object, ...] = (None, False, 0, 0.0, "", [], {})

@@ -33,7 +33,7 @@ def architecture(name: str, *model_types: str) -> Callable[[Reader], Reader]:
     def decorate(read: Reader) -> Reader:
         taken = {known for _, each in ARCHITECTURES for known in each.model_types}
         if twice := taken & set(model_types):
-            raise ValueError(f"two architectures read model_type {sorted(twice)[0]!r}")
+            raise ValueError(f"two architectures read model_type {min(twice)!r}")
         ARCHITECTURES.register(name)(Architecture(name, model_types, read))
         return read
 

@@ -1,4 +1,4 @@
-"""Gemma 1, 2 and 3: heads of 256 unless said otherwise, windows in most layers, scaled embeddings."""
+"""Gemma 1, 2 and 3: heads of 256 unless said otherwise, scaled embeddings, windows."""
 
 from __future__ import annotations
 
