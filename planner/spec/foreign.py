@@ -8,7 +8,7 @@ from typing import Any
 from planner.errors import Fault
 from planner.spec.nodes import parse
 from planner.spec.origin import Document
-from planner.spec.source import Construction, decoded, split_lines
+from planner.spec.source import Construction, opened
 
 _SEPARATOR = re.compile(r"---(\s.*)?")
 
@@ -19,7 +19,7 @@ def documents(raw: bytes | str, file: str) -> list[tuple[Any, Document]]:
     Tags, merge keys, duplicate keys and odd scalars are passed over, for they are not ours to
     judge. Raises SpecError where the text cannot be read: syntax, size, depth, alias bombs.
     """
-    lines = split_lines(decoded(raw, file))
+    lines = opened(raw, file)[1].lines
     found = []
     for start, end in _spans(lines):
         faults: list[Fault] = []
