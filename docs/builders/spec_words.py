@@ -82,7 +82,7 @@ FIELDS = {
     "OpPatterns.op": "Names of operators",
     "Parallel.data": "Replicas that share the batch",
     "Parallel.expert": "Only 1 yet",
-    "Parallel.pipeline": "Only 1 yet",
+    "Parallel.pipeline": "Stages that each hold a share of the layers",
     "Parallel.tensor": "Ranks that split every layer",
     "Prefill.batch": "Prompts, over all data replicas",
     "Prefill.tokens": "Tokens of each",

@@ -26,6 +26,7 @@ def _runs(runs: MeasuredRuns) -> Iterator[str]:
     yield "runs:"
     yield f"  count: {runs.count}"
     yield f"  ids: [{', '.join(map(quoted, runs.ids))}]"
+    yield f"  dates: [{', '.join(map(quoted, runs.dates))}]"
     yield f"  versions: [{', '.join(map(quoted, runs.versions))}]"
     yield f"  kinds: [{', '.join(runs.kinds)}]"
     yield f"  shortest: {quantity(runs.shortest, 's')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -93,6 +93,8 @@ class Problem:
     """Sequences of the load, without padding."""
     spaces: dict[bool, Space] = field(default_factory=dict)
     """State graphs by whether order matters: they depend on structure alone and may be shared."""
+    known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
     def inside(self) -> tuple[tuple[PricedGroup, ...], ...]:
@@ -114,11 +116,13 @@ class Problem:
 
     def _price(self, group: Group, costs: tuple[BlockCosts, ...]) -> PricedGroup:
         tile = group.rule.query_tile if group.rule else None
-        tiling = Tiling(tile, self.device.l2_bytes) if tile else None
-        work = kernel_work(group.border, costs, self.device, tiling)
-        name = group.rule.kernel if group.rule else None
-        estimate = self.estimator.estimate(Priceable(group.border, costs, work, name))
-        return PricedGroup(group, work, estimate, limit_refusal(group, costs, self.engine))
+        key = (*map(id, costs), group.border.nodes, tile, group.kernel)
+        if key not in self.known:
+            tiling = Tiling(tile, self.device.l2_bytes) if tile else None
+            work = kernel_work(group.border, costs, self.device, tiling)
+            asked = Priceable(group.border, costs, work, group.kernel)
+            self.known[key] = work, self.estimator.estimate(asked)
+        return PricedGroup(group, *self.known[key], limit_refusal(group, costs, self.engine))
 
     @cached_property
     def covered(self) -> frozenset[tuple[int, str]]:
@@ -239,7 +243,8 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
     start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
     floor_s = 0.0
     if launches:
-        floor_s = max(0.0, estimate.floor_s + launches * start_s - fixed.graph_node_s)
+        held = launches if estimate.chain else 1
+        floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
         floor_s += launches * fixed.collective_s if priced.work.link_bytes else 0.0
     return KernelTime(
         floor_s + estimate.core_s,

@@ -81,11 +81,18 @@ class Timeline:
     """Launches and replays the host makes."""
     beyond_s: float = 0.0
     """Host time before the first launch that nothing hides."""
+    waiting_s: float = 0.0
+    """What the slowest stage of a pipeline makes the others wait."""
+
+    @property
+    def path_s(self) -> float:
+        """Until the last kernel is done, without waiting for other micro-batches."""
+        return self.beyond_s + max(self.host_s, self.device_s)
 
     @property
     def time_s(self) -> float:
         """Wall time of the step."""
-        return self.beyond_s + max(self.host_s, self.device_s)
+        return self.path_s + self.waiting_s
 
     @property
     def launch_share(self) -> float:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.cli.common.options import (
+    catalog_option,
+    db_option,
     engines_option,
     example,
     families_option,
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
 
 @click.group(
     short_help="Fit kernel models to measurements.",
-    epilog=example("planner calibrate fit"),
+    epilog=example("planner calibrate fit", "planner calibrate from-runs"),
 )
 def command() -> None:
-    """Fit the constants of kernel models to measured kernels."""
+    """Fit kernel models to measured kernels, and plans to your own runs."""
 
 
 @command.command(
@@ -104,3 +106,66 @@ def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
         "bias": errors.bias,
         "coverage": errors.coverage,
     }
+
+
+@command.command(
+    short_help="Learn overheads and efficiencies from recorded runs.",
+    epilog=example(
+        "planner calibrate from-runs --gpu h100-sxm --engine vllm --dry-run",
+        "planner calibrate from-runs --catalog my-catalog",
+        "planner calibrate from-runs --source runs.csv --catalog my-catalog",
+    ),
+)
+@click.option(
+    "--plan", "plans", metavar="ID", multiple=True, help="Runs of this plan; by default of all."
+)
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path),
+    help="A table of cases with measured columns, in place of the store.",
+)
+@gpus_option
+@engines_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder the calibrations are written to; by default calibrations/ of the first --catalog, "
+    "else of the working directory.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--date", help="The day to print in the files; by default today.")
+@catalog_option
+@db_option
+@json_option
+def from_runs(
+    *,
+    plans: tuple[str, ...],
+    source: Path | None,
+    gpus: tuple[str, ...],
+    engines: tuple[str, ...],
+    out: Path | None,
+    dry_run: bool,
+    date: str | None,
+    catalogs: tuple[Path, ...],
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Learn host times and efficiencies of a GPU and engine from whole runs of at least 3 plans.
+
+    Runs are those in the store, or rows of a table. Each plan's are predicted from the others' too:
+    what does not help there is not kept. Plans of that GPU and engine use the calibration once
+    --catalog or PLANNER_CATALOG names its folder.
+    """
+    from planner.cli.common.learning import Wanted, learned, learning_document, written
+    from planner.cli.common.output import show, write
+    from planner.report.document import to_json
+    from planner.report.learning import learning_view
+
+    day = date or datetime.now(UTC).date().isoformat()
+    found = learned(Wanted(plans, source, gpus, engines, day), catalogs, db)
+    folder = out or (catalogs[0] if catalogs else Path()) / "calibrations"
+    document = learning_document(found, {} if dry_run else written(found, folder))
+    if as_json:
+        write(to_json("learning", document))
+    else:
+        show(learning_view(document))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,7 @@ from planner.cli.common.options import (
 
 if TYPE_CHECKING:
     from planner.cli.common.lab_report import Followed
+    from planner.cli.common.ticker import Ticker
     from planner.spec.catalog import Catalog
 
 SPEC = "qwen2.5-0.5b-lab.yaml"
@@ -98,8 +101,9 @@ def run(
 
     catalog, spec = _catalog(catalogs), _spec(file)
     job = job_of(spec, sets, catalog, _device(device), _budget_s(quick=quick))
-    notes = measure(job, out, progress=_progress, force=force, fresh=fresh)
-    found = follow(spec, sets, out, catalogs, db, day=_today(), progress=_progress, notes=notes)
+    with _progress() as tell:
+        notes = measure(job, out, progress=tell, force=force, fresh=fresh)
+        found = follow(spec, sets, out, catalogs, db, day=_today(), progress=tell, notes=notes)
     _show(found, as_json=as_json)
     ctx.exit(EXIT_CODES[found.verdict.verdict])
 
@@ -161,7 +165,8 @@ def take(
     from planner.cli.common.lab_report import follow
 
     spec = _spec(file)
-    found = follow(spec, sets, out, catalogs, db, day=_today(), progress=_progress)
+    with _progress() as tell:
+        found = follow(spec, sets, out, catalogs, db, day=_today(), progress=tell)
     _show(found, as_json=as_json)
     ctx.exit(EXIT_CODES[found.verdict.verdict])
 
@@ -196,8 +201,15 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _progress(line: str) -> None:
-    click.echo(line, err=True)
+@contextmanager
+def _progress() -> Iterator[Ticker]:
+    from planner.cli.common.ticker import Ticker
+
+    ticker = Ticker()
+    try:
+        yield ticker
+    finally:
+        ticker.end()
 
 
 def _show(found: Followed, *, as_json: bool) -> None:

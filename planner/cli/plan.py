@@ -18,6 +18,7 @@ from planner.cli.common.options import (
 )
 
 if TYPE_CHECKING:
+    from planner.plan.splits import Split
     from planner.spec.question import CostModel
 
 
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 @click.option("--no-save", is_flag=True, help="Do not keep the plan in the store.")
 @json_option
 @explain_option
+@click.option(
+    "--tp",
+    metavar="N|auto",
+    help="Tensor-parallel GPUs; auto searches tensor, pipeline and expert parallelism in a node.",
+)
 @click.option("--advice/--no-advice", default=True, help="Plan what-ifs too (the default).")
 @click.pass_context
 def command(
@@ -46,6 +52,7 @@ def command(
     no_save: bool,
     as_json: bool,
     explain: bool,
+    tp: str | None,
     advice: bool,
 ) -> None:
     """Plan the deployment in FILE, print the plan and keep it.
@@ -53,21 +60,28 @@ def command(
     Exits with 1 when it does not fit; the plan is kept all the same.
     """
     from planner.cli.common.output import show, write
-    from planner.cli.common.planning import catalog_of, keep
+    from planner.cli.common.planning import catalog_of, keep, split_sets
     from planner.plan.advice import advise
     from planner.plan.assemble import assemble
     from planner.report.document import plan_document, to_json
-    from planner.report.plan import plan_view
+    from planner.plan.values import plain
+    from planner.report.plan import plan_view, splits_view
     from planner.spec.load import load_deployment
     from planner.spec.question import ask
 
+    found: tuple[Split, ...] = ()
+    if tp is not None:
+        found, sets = split_sets(file, sets, catalog_of(catalogs), cost_model, tp)
     question = ask(load_deployment(file, sets), catalog_of(catalogs), cost_model)
     plan = assemble(question)
     advices = advise(question) if advice else None
     if as_json:
-        write(to_json("plan", plan_document(plan, advices)))
+        more = {"splits": [plain(split) for split in found]} if found else {}
+        write(to_json("plan", plan_document(plan, advices) | more))
     else:
         show(plan_view(plan, advices, explain=explain))
+        if found:
+            show(splits_view(found))
     kept = "not saved" if no_save else keep(plan, advices, db)
     if not as_json:
         write(f"\nplan {plan.plan_id}: {kept}\n")

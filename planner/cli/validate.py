@@ -120,13 +120,22 @@ def _kernels(
     from planner.calibrate.types import Pick
     from planner.resources import folder
 
-    root = (catalogs[0] if catalogs else folder("catalog")) / "calibrations"
+    # a folder of overlays alone, as PLANNER_CATALOG may name one, has no constants to hold
+    root = next(filter(_has_kernels, catalogs), folder("catalog")) / "calibrations"
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()
     if any(asked.values()):
         _beyond(root, names, pick, asked=asked, as_json=as_json)
     else:
         _within(root, names, pick, keys=keys, plots=plots, as_json=as_json)
+
+
+def _has_kernels(folder: Path) -> bool:
+    from planner.spec.catalog import Catalog
+    from planner.spec.types import CalibrationSpec
+
+    entries = Catalog((folder,)).entries("calibration")
+    return any(isinstance(spec, CalibrationSpec) and spec.kernels for spec in entries)
 
 
 def _refuse(options: Mapping[str, object], why: str) -> None:

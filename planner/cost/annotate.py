@@ -57,6 +57,8 @@ def crossing_tokens(block: Block, node: Node, ridge: float) -> float | None:
     """
     if not node.op.matrix or not node.parameters or not _per_token(block, node):
         return None
+    if node.op.share_of_weights:
+        return _crossing(block, node, ridge)
     site = block.site(node, _ONE_TOKEN)
     work: Work = node.op.work(site)
     per_row: Number = sum(node.op.input_bytes(site)) + sum(t.bytes(site.load) for t in site.outputs)
@@ -64,6 +66,33 @@ def crossing_tokens(block: Block, node: Node, ridge: float) -> float | None:
     if slope <= 0:
         return None
     return float(ridge * work.weight_bytes / slope)
+
+
+_MOST_TOKENS = 2**24
+"""Tokens in flight beyond which a crossing is of no use to anybody."""
+
+
+def _crossing(block: Block, node: Node, ridge: float) -> float | None:
+    """M* of an operator that reads more of its weights the more tokens there are, by bisection.
+
+    Touched experts grow ever more slowly, so the intensity only rises.
+    """
+    low, high = 1.0, 2.0
+    while _intensity(block, node, high) < ridge:
+        low, high = high, high * 2
+        if high > _MOST_TOKENS:
+            return None
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _intensity(block, node, middle) < ridge else (low, middle)
+    return high
+
+
+def _intensity(block: Block, node: Node, tokens: float) -> float:
+    site = block.site(node, Load((SequenceGroup(tokens, 1, 1),)))
+    work = node.op.work(site)
+    moved = sum(node.op.input_bytes(site)) + sum(t.bytes(site.load) for t in site.outputs)
+    return float(work.matmul_flops / (moved + work.private_bytes))
 
 
 def _per_token(block: Block, node: Node) -> bool:

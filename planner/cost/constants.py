@@ -15,9 +15,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
+from planner.cost.kernels import (
+    attention_decode,
+    attention_prefill,
+    collective,
+    elementwise,
+    gemm,
+    moe,
+)
+from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
+from planner.dtypes import bytes_per_element
 from planner.spec.question import COLLECTIVES, Measured
 from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
 
@@ -115,6 +124,15 @@ class Constants:
         """Constants of attention in a phase, by the engine's kernel or else any of that phase."""
         model: KernelModel[Any]
         model = attention_decode.MODEL if phase == "attention_decode" else attention_prefill.MODEL
+        return self._of_format(model, kernel, kv_cache)
+
+    def latent_attention(
+        self, model: KernelModel[MlaShape], kernel: str | None, kv_cache: str
+    ) -> Fitted:
+        """Constants of latent attention in the form that a model is of: expanded or absorbed."""
+        return self._of_format(model, kernel, kv_cache)
+
+    def _of_format(self, model: KernelModel[Any], kernel: str | None, kv_cache: str) -> Fitted:
         dtype = kv_cache if kv_cache in {"fp8", "int8"} else "bf16"
         dtype = "fp8" if dtype == "int8" else dtype
         fitting = [name for name in model.variants if name.endswith(f".{dtype}")]
@@ -132,6 +150,19 @@ class Constants:
         if found.evidence == "class" and found.gpu != self.gpu:
             found = dataclasses.replace(found, evidence="datasheet")
         return found
+
+    def moe(self, kernel: str | None, weights: str, operand: str) -> Fitted:
+        """Constants of routed experts kept in one format and multiplied in another, by the
+        engine's kernel or else any; of BF16 experts where nobody measured the format.
+        """
+        size, kinds = bytes_per_element(weights), moe.KINDS
+        named = [name for name in kinds if name.split("_")[0] == weights]
+        alike = named or [name for name in kinds if kinds[name].bytes_per_weight == size]
+        fits = [name for name in alike if kinds[name].operand == _operand(operand)]
+        fits = fits or alike or ["bf16"]
+        names = [f"{each}_{kind}" for kind in fits for each in moe.KERNELS]
+        own = [name for name in names if kernel and name.startswith(f"{kernel}_")]
+        return self._find(moe.MODEL, [*own, *(name for name in names if name not in own)])
 
     def elementwise(self) -> Fitted:
         """Constants of kernels that stream tensors through."""

@@ -76,6 +76,8 @@ def resolve(
         "memory_gib": memory.value / 2**30,
         "tensor": deployment.parallel.tensor,
         "data": deployment.parallel.data,
+        "pipeline": deployment.parallel.pipeline,
+        "expert": deployment.parallel.expert,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
+from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
 from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
 from planner.cost.kernels.attention import AttentionShape
@@ -15,13 +16,19 @@ from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
+from planner.cost.latent import latent_shapes
+from planner.cost.products import Product, product
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
-from planner.ops.collective import AllGather, AllReduce
-from planner.ops.conv import Conv2d
-from planner.ops.linear import Linear, MatMul
+from planner.ops.collective import AllGather, AllReduce, Send
+from planner.ops.dims import ROWS
+from planner.ops.indexer import IndexCacheWrite, IndexScores
+from planner.ops.latent_attention import LatentScores, LatentValues
+from planner.ops.linear import Linear
+from planner.ops.mla import MlaCacheWrite
+from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
 
@@ -41,6 +48,8 @@ class Estimate:
     """80 % interval of log(real time / estimate); None where no residuals are known."""
     borrowed: bool = False
     """Whether the constants are those of another GPU or engine."""
+    chain: bool = False
+    """Whether the floor holds the starts of all its launches, not of one."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +122,12 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
+        unfitted = next(filter(None, (_unfitted(node) for node, _ in kernel.nodes())), None)
+        if not parts and unfitted:
+            return self._unfitted(kernel, unfitted)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            core_s, interval = max(0.0, stream_s - stream.floor_s), stream.interval(stream_s)
-            return Estimate(
-                core_s,
-                stream.floor_s,
-                stream.evidence,
-                "elementwise",
-                *interval,
-                borrowed=stream.borrowed,
-            )
+            return self._streamed(stream_s, stream)
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -132,21 +136,40 @@ class CalibratedEstimator:
             parts[0].family,
             *parts[0].fitted.interval(core_s),
             borrowed=parts[0].fitted.borrowed,
+            chain=parts[0].family == CHAINS,
         )
+
+    def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
+        """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
+        stream_s, stream = self._stream(kernel, 0.0)
+        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
+        return Estimate(core_s, stream.floor_s, "datasheet", family)
+
+    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+        """A kernel that does nothing but stream."""
+        low, high = stream.interval(stream_s)
+        core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
+        evidence, borrowed = stream.evidence, stream.borrowed
+        return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
     def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
-            if isinstance(node.op, Linear):
+            found = routed(node, site, kernel.name, self.constants)
+            if found:
+                yield self._routed(found)
+            elif isinstance(node.op, Linear):
                 linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
-            elif isinstance(node.op, Conv2d):
-                yield self._conv(node, site)
-            elif isinstance(node.op, MatMul):
-                yield self._matmul(node, site)
+            elif asked := product(node, site):
+                yield self._gemm(asked)
             elif isinstance(node.op, AttentionScores):
                 yield self._attention(node.op, site, kernel)
+            elif isinstance(node.op, LatentScores):
+                yield self._latent_attention(node.op, site, kernel)
             elif isinstance(node.op, AllReduce | AllGather):
                 yield self._collective(node.op, site)
+            elif isinstance(node.op, Send):
+                yield self._send(node.op, site)
         for merged in linears.values():
             yield self._linear(merged)
 
@@ -157,31 +180,34 @@ class CalibratedEstimator:
         features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
-        return self._gemm(float(site.rows()), depth, features, node.matmul_dtype, width)
+        rows = float(site.load.elements(site.outputs[0].shape[:-1]))
+        return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
 
-    def _conv(self, node: Node, site: Site) -> _Part:
-        """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
-        op = node.op
-        assert isinstance(op, Conv2d)
-        rows = site.load.elements(site.outputs[0].shape) / op.channels
-        depth = static(site.inputs[0].shape[1]) * op.kernel**2
-        width = bytes_per_element(node.parameters[0].dtype)
-        return self._gemm(float(rows), depth, op.channels, node.matmul_dtype, width)
+    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
+        """Latent attention as one kernel, in the form that the scores are in."""
+        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
+            return None
+        heads, dtype = op.shape, site.formats.kv_cache
+        model, shapes = latent_shapes(heads, site.load)
+        fitted = self.constants.latent_attention(model, kernel.name, dtype)
+        core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
+        tokens = float(site.load.size(ROWS[heads.phase]))
+        core_s -= self._write_s(tokens, heads.token_bytes(dtype))
+        return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
-    def _matmul(self, node: Node, site: Site) -> _Part:
-        columns = float(site.load.dim(site.outputs[0].shape[-1]))
-        depth = float(site.load.dim(site.inputs[0].shape[-1]))
-        width = bytes_per_element(site.inputs[1].dtype)
-        return self._gemm(float(site.rows()), depth, columns, node.matmul_dtype, width)
+    def _routed(self, found: Routed) -> _Part:
+        time_s = self._time(found.model, found.fitted, found.shape)
+        floor_s = found.fitted.floor_s
+        family = found.model.family
+        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
 
-    def _gemm(
-        self, rows: float, depth: float, features: float, dtype: str, weight_bytes: float
-    ) -> _Part:
-        shape = GemmShape(rows, depth, features, weight_bytes=weight_bytes, quantised=True)
-        fitted = self.constants.gemm(dtype)
+    def _gemm(self, ask: Product) -> _Part:
+        rows, depth, features = ask.rows, ask.depth, ask.features
+        shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
+        fitted = self.constants.gemm(ask.dtype)
         time_s = self._time(gemm.MODEL, fitted, shape)
-        moved = depth * features * weight_bytes
-        moved += rows * depth * bytes_per_element(dtype) + rows * features * 2
+        moved = depth * features * ask.weight_bytes
+        moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
         # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
         floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
         return _Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
@@ -193,7 +219,9 @@ class CalibratedEstimator:
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
         fitted: Fitted | None = None
-        for group in site.load.groups:
+        for group in site.load.within(heads.chunk):
+            if not group.new_tokens * group.count:
+                continue
             phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
             fitted = self.constants.attention(phase, kernel.name, dtype)
             shape = AttentionShape(
@@ -215,13 +243,12 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(op, site)
+        core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
         return _Part("attention", core_s, fitted.floor_s, moved, fitted)
 
-    def _write_s(self, op: AttentionScores, site: Site) -> float:
+    def _write_s(self, tokens: float, each_bytes: float) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
-        tokens = float(site.load.tokens)
-        size = tokens * op.shape.kv_bytes_per_token(site.formats.kv_cache)
+        size = tokens * each_bytes
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
@@ -231,6 +258,14 @@ class CalibratedEstimator:
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
         time_s = self._time(collective.MODEL, fitted, shape)
+        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _send(self, op: Send, site: Site) -> _Part:
+        """As an all-gather over two ranks, in which each sends half of the result."""
+        fitted = self.constants.collective("all_gather")
+        size = op.tensors * float(site.inputs[0].bytes(site.load))
+        time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -259,13 +294,20 @@ class _Part:
     fitted: Fitted
 
 
+def _unfitted(node: Node) -> str | None:
+    """The family of a kernel that no table measures."""
+    if isinstance(node.op, IndexScores):
+        return "indexer"
+    return "recurrent" if isinstance(node.op, Recurrent) else None
+
+
 def _rows(kernel: Kernel) -> float:
     """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
 
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     """
     node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite):
+    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
         return float(site.load.tokens)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
     return max(float(site.load.elements(shape[:-1])) for shape in shapes)

@@ -14,7 +14,12 @@ from typing import Literal
 
 from planner.cost.engine import Engine
 from planner.cost.types import Device
-from planner.graph.totals import kv_bytes, kv_bytes_per_token, weights_bytes
+from planner.graph.totals import (
+    kv_bytes,
+    kv_bytes_per_token,
+    state_bytes_per_sequence,
+    weights_bytes,
+)
 from planner.graph.types import Block, ModelGraph
 from planner.num import ceil_div
 from planner.ops.types import Load, Pairs, SequenceGroup
@@ -69,7 +74,7 @@ class Fit:
 
     budget: Budget
     kv_bytes: float
-    """What this load's sequences hold at their present length, in whole blocks."""
+    """What this load's sequences hold at their present length, in whole blocks, states included."""
     kv_bytes_per_token: float
     kv_tokens: int
     """Tokens that fit into the KV space (at this context, where windows count)."""
@@ -77,6 +82,8 @@ class Fit:
     """Sequences of this context that fit; None for a graph without KV cache."""
     max_context: int | None
     """Longest context at which this batch fits, by memory alone."""
+    state_bytes_per_sequence: float = 0.0
+    """What each sequence holds whatever its length; ``kv_bytes`` counts it."""
 
     @property
     def fits(self) -> bool:
@@ -154,27 +161,40 @@ def _bytes(block: Block, name: str, load: Load) -> float:
 
 
 def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
-    """Hold a load against a budget, and find how far it could grow."""
-    need = sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups)
-    per_token = kv_bytes_per_token(graph)
+    """Hold a load against a budget, and find how far it could grow.
+
+    States come before tokens: what the load's sequences hold whatever their length is taken off
+    before KV tokens are counted.
+    """
+    need = float(sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups))
+    per_token, state = kv_bytes_per_token(graph), state_bytes_per_sequence(graph)
     available = max(0.0, space.kv_available_bytes) if space.spare_bytes >= 0 else 0.0
-    if not per_token or not load.groups:
-        return Fit(space, float(need), per_token, 0, None, None)
+    if not load.groups or not per_token + state:
+        return Fit(space, need, per_token, 0, None, None, state)
     context = max(g.kv_tokens for g in load.groups)
     batch = sum(g.count for g in load.groups)
     max_batch = int(available // _held(graph, space, context))
-    block_bytes = per_token * space.kv_block_tokens
-    tokens = int(available // block_bytes) * space.kv_block_tokens
-    if _held(graph, space, context) < per_token * context:
-        tokens = int(available / _held(graph, space, context) * context)
+    tokens = _tokens(graph, space, context, max(0.0, available - batch * state))
     longest = _longest(graph, space, batch, available)
-    return Fit(space, float(need), per_token, tokens, max_batch, longest)
+    return Fit(space, need, per_token, tokens, max_batch, longest, state)
+
+
+def _tokens(graph: ModelGraph, space: Budget, context: float, available: float) -> int:
+    """Tokens whose KV fits beside the states, in whole blocks; with windows, at this context."""
+    per_token = kv_bytes_per_token(graph)
+    if not per_token:
+        return 0
+    cached = _held(graph, space, context) - state_bytes_per_sequence(graph)
+    if cached < per_token * context:
+        return int(available / cached * context)
+    return int(available // (per_token * space.kv_block_tokens)) * space.kv_block_tokens
 
 
 def _held(graph: ModelGraph, space: Budget, context: float) -> float:
-    """KV bytes of one sequence, its length rounded up to whole blocks."""
+    """Bytes of one sequence: its KV, the length rounded up to whole blocks, and its state."""
     blocks = ceil_div(int(context), space.kv_block_tokens)
-    return float(kv_bytes(graph, blocks * space.kv_block_tokens))
+    cached = float(kv_bytes(graph, blocks * space.kv_block_tokens))
+    return cached + state_bytes_per_sequence(graph)
 
 
 _ENDLESS = 2**30

@@ -101,7 +101,7 @@ class NodeCost:
         """Arithmetic intensity; zero of a view, which does and moves nothing."""
         if self.node.op.op_class == OpClass.VIEW:
             return 0.0
-        return self.flops / self.hbm_bytes
+        return self.flops / maximum(self.hbm_bytes, 1)
 
     @property
     def bound(self) -> Bound:

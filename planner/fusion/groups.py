@@ -40,6 +40,8 @@ class Group:
     profile_patterns: tuple[str, ...] = ()
     rule: FusionRule | None = None
     slots: tuple[tuple[str, NodeKey], ...] = ()
+    kernel: str | None = None
+    """Which kernel of the kernel models it is, where the engine says so."""
     flags: tuple[tuple[str, Scalar], ...] = ()
     """Flags that must be turned for it, in the ``flags`` rule set."""
 
@@ -153,6 +155,7 @@ def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
         border(window, nodes),
         launches,
         kernel.profile_patterns if kernel else (),
+        kernel=kernel.kernel if kernel else None,
     )
 
 
@@ -185,6 +188,7 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
         _patterns(match, window),
         rule,
         match.slots,
+        rule.kernel,
         flags,
     )
 

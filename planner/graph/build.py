@@ -10,7 +10,7 @@ from planner.graph.emit import Emitter
 from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
-from planner.ops.types import Formats, Tensor, show_shape
+from planner.ops.types import ExpertLayout, Formats, Tensor, show_shape
 from planner.spec.origin import Origin
 from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
 
@@ -19,20 +19,26 @@ IDS_DTYPE = "fp32"
 
 
 def model_graph(
-    model: ModelSpec, blocks: Mapping[str, BlockSpec], formats: Formats, ranks: int = 1
+    model: ModelSpec,
+    blocks: Mapping[str, BlockSpec],
+    formats: Formats,
+    ranks: int = 1,
+    layout: ExpertLayout | None = None,
 ) -> ModelGraph:
-    """Build the graph of a model on one of ``ranks`` tensor-parallel ranks.
+    """Build the graph of a model on one of ``ranks`` tensor-parallel ranks, or of a ``layout``.
 
     ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``).
 
     Raises SpecError with every fault found in the model or its blocks.
     """
     names = model_names(model)
-    builder = _Builder(model, blocks, formats, ranks, names)
+    builder = _Builder(model, blocks, formats, layout or ExpertLayout(ranks), names)
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
-    return ModelGraph(model.name, tuple(builder.kinds), _merged(builder.runs), formats, ranks)
+    return ModelGraph(
+        model.name, tuple(builder.kinds), _merged(builder.runs), formats, builder.layout.tensor
+    )
 
 
 @dataclass
@@ -42,7 +48,7 @@ class _Builder:
     model: ModelSpec
     blocks: Mapping[str, BlockSpec]
     formats: Formats
-    ranks: int
+    layout: ExpertLayout
     names: Names
 
     def run(self) -> None:
@@ -96,7 +102,7 @@ class _Builder:
             Tensor(name, shape_of(sides, names, spec.origin.at("inputs", name), self.faults), dtype)
             for (name, sides), dtype in zip(spec.inputs.items(), dtypes, strict=False)
         )
-        emitter = Emitter(spec, names, inputs, self.formats, self.ranks, self.faults)
+        emitter = Emitter(spec, names, inputs, self.formats, self.layout, self.faults)
         return emitter.block(self._label(use.label or spec.name), nodes)
 
     def _label(self, wanted: str) -> str:

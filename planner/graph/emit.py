@@ -13,7 +13,7 @@ from planner.graph.order import reads, writes
 from planner.graph.types import Block, Node
 from planner.ops import OPERATORS
 from planner.ops.pointwise import Quantize
-from planner.ops.types import Formats, Operator, Tensor, show_shape
+from planner.ops.types import ExpertLayout, Formats, Operator, Spread, Tensor, show_shape
 from planner.registry import nearest
 from planner.spec.origin import Origin
 from planner.spec.types import BlockSpec
@@ -27,10 +27,12 @@ class Emitter:
     names: Names
     inputs: tuple[Tensor, ...]
     formats: Formats
-    ranks: int
+    layout: ExpertLayout
     faults: list[Fault]
     _nodes: list[Node] = field(default_factory=list)
     _tensors: dict[str, Tensor] = field(default_factory=dict)
+    _same: dict[str, str] = field(default_factory=dict)
+    """Per tensor that is another one under a new name: that one's name."""
     _narrowed: dict[str, str] = field(default_factory=dict)
     """Per tensor that GEMMs read narrower: the name of its quantised copy."""
 
@@ -53,7 +55,7 @@ class Emitter:
             tuple(self._nodes),
             self._tensors,
             tuple(tensor.name for tensor in self.inputs),
-            self.spec.outputs,
+            self._known(self.spec.outputs),
             _as_networkx(self._nodes, self._tensors),
             self.formats,
         )
@@ -66,7 +68,7 @@ class Emitter:
 
     def _emit(self, name: str, op: Operator) -> bool:
         node = self.spec.nodes[name]
-        inputs, outputs = reads(node), writes(name, node)
+        inputs, outputs = self._known(reads(node)), writes(name, node)
         fewest, most = op.arity
         if not fewest <= len(inputs) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
@@ -74,30 +76,61 @@ class Emitter:
                 name, f"operator '{node.op}' reads {wanted} tensors, got {len(inputs)}"
             )
         try:
-            op, collective = op.sharded(self.ranks) if self.ranks > 1 else (op, None)
-            inputs = tuple(self._quantized(tensor, op, name) for tensor in inputs)
-            if collective is None:
-                self._add(name, node.op, op, inputs, outputs)
-            else:
-                self._add(name, node.op, op, inputs, (f"{outputs[0]}.partial",))
-                self._collect(name, collective, outputs)
+            spread = op.spread(self.layout)
+            self._place(name, node.op, spread, inputs, outputs)
         except ValueError as error:
             return self._fail(name, str(error))
         return True
+
+    def _known(self, tensors: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._same.get(tensor, tensor) for tensor in tensors)
 
     def _fail(self, name: str, message: str) -> bool:
         self.faults.append(self._origin(name).fault(f"node '{name}': {message}", key=True))
         return False
 
-    def _collect(self, name: str, collective: str, outputs: tuple[str, ...]) -> None:
-        kind = OPERATORS.get(collective)
-        assert kind is not None
-        op = kind(ranks=self.ranks)  # type: ignore[call-arg]
-        self._add(f"{name}.{collective}", collective, op, (f"{outputs[0]}.partial",), outputs)
+    def _place(
+        self,
+        name: str,
+        op_name: str,
+        spread: Spread,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+    ) -> None:
+        """The node, between what brings its inputs and what takes its output."""
+        steps: list[tuple[str, str, Operator]] = []
+        if spread.op:
+            inputs = tuple(self._quantized(tensor, spread.op, name) for tensor in inputs)
+        if spread.before:
+            steps.append((f"{name}.dispatch", "moe_dispatch", spread.before))
+        if spread.op:
+            steps.append((name, op_name, spread.op))
+        if spread.after:
+            steps.append((f"{name}.combine", "moe_combine", spread.after))
+        if spread.collective:
+            kind = OPERATORS.get(spread.collective)
+            assert kind is not None
+            op = kind(ranks=self.layout.tensor)  # type: ignore[call-arg]
+            steps.append((f"{name}.{spread.collective}", spread.collective, op))
+        if not steps:
+            self._same[outputs[0]] = inputs[0]
+            return
+        for own, kind_name, op in steps[:-1]:
+            written: tuple[str, ...] = (f"{outputs[0]}.partial",)
+            if op is spread.before:
+                written = tuple(f"{tensor}.gathered" for tensor in inputs)
+            elif op is spread.after:
+                written = (f"{outputs[0]}.combined",)
+            self._add(own, kind_name, op, inputs, written)
+            inputs = written
+        own, kind_name, op = steps[-1]
+        self._add(own, kind_name, op, inputs, outputs)
 
     def _quantized(self, tensor: str, op: Operator, name: str) -> str:
         """The GEMM input in the matmul format, by a node that all its readers share."""
-        if op.matmul_format(self.formats) == self._tensors[tensor].dtype:
+        if self._tensors[tensor].handle:
+            return tensor
+        if op.quantizes or op.matmul_format(self.formats) == self._tensors[tensor].dtype:
             return tensor
         if op.matmul_format(self.formats) == self.formats.activations:
             return tensor
@@ -174,6 +207,10 @@ class Emitter:
             own = f"{name}.{part.name}"
             self._add(own, f"{op_name}.{part.name}", part.op, read, written, composite=name)
 
+    @property
+    def _whole(self) -> bool:
+        return self.layout.tensor == self.layout.experts == 1
+
     def _check_declared(self) -> None:
         for name, sides in self.spec.shapes.items():
             origin = self.spec.origin.at("shapes", name)
@@ -185,7 +222,7 @@ class Emitter:
                 continue
             before = len(self.faults)
             declared = shape_of(sides, self.names, origin, self.faults)
-            if len(self.faults) == before and declared != tensor.shape and self.ranks == 1:
+            if len(self.faults) == before and declared != tensor.shape and self._whole:
                 self.faults.append(
                     origin.fault(
                         f"'{name}' is declared {show_shape(declared)}, but its producer writes "

@@ -1,7 +1,8 @@
-"""What a graph adds up to: parameters, their bytes, and the KV cache by kind of layer."""
+"""What a graph adds up to: parameters, their bytes, the KV cache by kind of layer, states."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from planner.graph.types import Block, ModelGraph
@@ -15,6 +16,16 @@ def parameters(graph: ModelGraph) -> int:
     return sum(
         times * sum(p.elements for p in _owned(block))
         for block, times in zip(graph.kinds, graph.times, strict=True)
+    )
+
+
+def active_parameters(graph: ModelGraph) -> int:
+    """Parameters one token meets: as `parameters`, but only its own of the experts."""
+    return round(
+        sum(
+            times * sum(node.op.active(node.parameters) for node in block.nodes)
+            for block, times in zip(graph.kinds, graph.times, strict=True)
+        )
     )
 
 
@@ -46,6 +57,7 @@ class KvLayers:
         return context if self.window is None else minimum(context, self.window)
 
 
+@functools.lru_cache(maxsize=64)
 def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
     """The graph's KV cache, by kind of layer."""
     found = []
@@ -54,8 +66,22 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
             if isinstance(node.op, AttentionScores):
                 heads = node.op.shape
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
-                found.append(KvLayers(block.label, times, per_token, heads.window))
+                found.append(KvLayers(block.label, times, per_token, heads.reach))
+            inputs = tuple(block.tensors[name].shape for name in node.inputs)
+            own = node.op.cached_bytes(inputs, graph.formats)
+            if own:
+                found.append(KvLayers(block.label, times, own, None))
     return tuple(found)
+
+
+@functools.lru_cache(maxsize=64)
+def state_bytes_per_sequence(graph: ModelGraph) -> float:
+    """Bytes each sequence holds on the rank whatever its length: recurrent and fixed states."""
+    return sum(
+        times * node.op.state_bytes(block.shapes_of(node), block.formats)
+        for block, times in zip(graph.kinds, graph.times, strict=True)
+        for node in block.nodes
+    )
 
 
 def kv_bytes_per_token(graph: ModelGraph) -> float:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import networkx as nx
 
-from planner.ops.types import Formats, Load, Operator, Parameters, Site, Symbol, Tensor
+from planner.ops.types import Formats, Load, Operator, Parameters, Shape, Site, Symbol, Tensor
 from planner.spec.origin import Origin
 
 
@@ -65,6 +65,10 @@ class Block:
         """Load symbols that its tensors need."""
         shapes = [tensor.shape for tensor in self.tensors.values()]
         return frozenset(s for shape in shapes for dim in shape for s in dim.symbols)
+
+    def shapes_of(self, node: Node) -> tuple[Shape, ...]:
+        """Shapes of what a node reads."""
+        return tuple(self.tensors[name].shape for name in node.inputs)
 
     def site(self, node: Node, load: Load) -> Site:
         """What a node's formulas may look at under a load."""

@@ -12,7 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from hashlib import blake2b
+from itertools import accumulate, pairwise
 from statistics import median
 
 from planner.importers.trace import Span
@@ -41,10 +42,10 @@ def by_name(spans: Sequence[Span]) -> Boundary | None:
     A kernel that opens a step is cut before it, one that ends it after it and the few kernels that
     follow until the longest pause. None where no name tells.
     """
-    name = _rarest(spans, lambda name: bool(_START.search(name) or ENDS_STEP.search(name)), 2)
-    if name is None:
+    found = _rarest(spans, lambda name: bool(_START.search(name) or ENDS_STEP.search(name)), 2)
+    if found is None:
         return None
-    at = _places(spans, name)
+    name, at = found
     if _START.search(name):
         return Boundary(tuple(at), f"{name}, which opens a step")
     return _after(spans, at, _FOLLOW, f"{name}, which runs once at the end of a step")
@@ -52,36 +53,38 @@ def by_name(spans: Sequence[Span]) -> Boundary | None:
 
 def by_rhythm(spans: Sequence[Span]) -> Boundary | None:
     """Where they are cut by the rarest kernel that comes regularly, at the longest pause."""
-    name = _rarest(spans, lambda _: True, 3)
-    if name is None:
+    found = _rarest(spans, lambda _: True, 3)
+    if found is None:
         return None
-    words = f"{name}, the rarest that comes regularly"
-    return _after(spans, _places(spans, name), len(spans), words)
+    name, at = found
+    return _after(spans, at, len(spans), f"{name}, the rarest that comes regularly")
 
 
-def _rarest(spans: Sequence[Span], wanted: Callable[[str], bool], least: int) -> str | None:
-    """The rarest kernel wanted that ran ``least`` times, stretches between alike."""
-    counts = Counter(one.name for one in spans)
-    for name in sorted(counts, key=lambda name: (counts[name], not _START.search(name))):
-        if counts[name] >= least and wanted(name) and _regular(spans, name):
-            return name
+def _rarest(
+    spans: Sequence[Span], wanted: Callable[[str], bool], least: int
+) -> tuple[str, list[int]] | None:
+    """The rarest kernel wanted that ran ``least`` times, stretches between alike; its places."""
+    places: dict[str, list[int]] = {}
+    for position, one in enumerate(spans):
+        places.setdefault(one.name, []).append(position)
+    marks = {name: _mark(name) for name in places}
+    sums = list(accumulate((marks[one.name] for one in spans), initial=0))
+    for name in sorted(places, key=lambda name: (len(places[name]), not _START.search(name))):
+        at = places[name]
+        if len(at) >= least and wanted(name) and _regular(sums, at):
+            return name, at
     return None
 
 
-def _regular(spans: Sequence[Span], name: str) -> bool:
-    stretches = Counter(
-        tuple(sorted(one.name for one in spans[begin:end]))
-        for begin, end in _stretches(spans, name)
-    )
+def _mark(name: str) -> int:
+    """A number for a name, so that sums of them tell which kernels ran, in any order."""
+    return int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=16).digest())
+
+
+def _regular(sums: Sequence[int], at: Sequence[int]) -> bool:
+    """Whether the same kernels ran, as often, in most stretches between places."""
+    stretches = Counter(sums[end] - sums[begin] for begin, end in pairwise(at))
     return max(stretches.values()) >= _ALIKE * stretches.total()
-
-
-def _stretches(spans: Sequence[Span], name: str) -> list[tuple[int, int]]:
-    return list(pairwise(_places(spans, name)))
-
-
-def _places(spans: Sequence[Span], name: str) -> list[int]:
-    return [position for position, one in enumerate(spans) if one.name == name]
 
 
 def _after(spans: Sequence[Span], at: Sequence[int], most: int, words: str) -> Boundary:

@@ -25,6 +25,10 @@ _LEADS = re.compile(
 of the program or a double, but for the kernels that Inductor writes in C++."""
 
 
+_DEEPEST = 200
+"""Calls within calls that are looked into; what lies deeper is time of the one around it."""
+
+
 @dataclass
 class _Call:
     span: Span
@@ -62,6 +66,8 @@ def _nested(thread: Sequence[Span]) -> list[_Call]:
     for one in sorted(thread, key=lambda one: (one.start_s, -one.length_s)):
         while around and around[-1].span.end_s <= one.start_s:
             around.pop()
+        if len(around) == _DEEPEST:
+            continue
         call = _Call(one)
         (around[-1].inside if around else outermost).append(call)
         around.append(call)

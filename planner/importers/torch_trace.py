@@ -32,7 +32,7 @@ def _claims(document: Document) -> bool:
 def _read(document: Document) -> tuple[Run, ...]:
     record = document.only
     kernels: list[Span] = []
-    called: list[Span] = []
+    called: list[tuple[int, dict[str, Any]]] = []
     ranges: list[Span] = []
     for index, event in enumerate(record.array("traceEvents")):
         category = _category(event)
@@ -41,10 +41,10 @@ def _read(document: Document) -> tuple[Run, ...]:
         elif category in _RANGES and is_step(str(event.get("name"))):
             ranges.append(_span(record, index, event))
         elif category == "cpu_op":
-            called.append(_span(record, index, event))
+            called.append((index, event))
     if sum(kernel.length_s for kernel in kernels) > 0:
         return (_of_gpu(document, kernels, ranges),)
-    return (_of_cpu(document, called, ranges),)
+    return (_of_cpu(document, [_span(record, *each) for each in called], ranges),)
 
 
 def _of_gpu(document: Document, kernels: list[Span], ranges: list[Span]) -> Run:

@@ -22,6 +22,8 @@ TRACE = "trace.json.gz"
 _PROFILED = 6
 _WARM = 3
 _MOST_SAMPLES = 400
+_MOST_MEMORY = 0.8
+"""Share of the memory that a step may take."""
 Named = Callable[[str], AbstractContextManager[Any]]
 
 
@@ -32,6 +34,26 @@ def check(program: dict[str, Any]) -> None:
     if unknown:
         hint = f"it runs {', '.join(sorted(MAKERS))}"
         raise LabRefused(f"the lab cannot run the operators {', '.join(unknown)}", hint)
+
+
+def needed_bytes(program: dict[str, Any], element_bytes: int) -> int:
+    """What a step takes: matrices, embeddings, K and V; vectors are left out."""
+    tokens = program["batch"] * program["context"]
+    elements = 0
+    for block in program["blocks"]:
+        for node in block["nodes"]:
+            elements += block["times"] * _elements(node, tokens)
+    return elements * element_bytes
+
+
+def _elements(node: dict[str, Any], tokens: int) -> int:
+    if node["op"] == "linear" and not node.get("tied"):
+        return int(node["depth"] * node["features"])
+    if node["op"] == "embedding":
+        return int(node["rows"] * node["features"])
+    if node["op"] == "kv_cache_write":
+        return int(2 * tokens * node["kv_heads"] * node["head_dim"])
+    return 0
 
 
 class Step:
@@ -80,12 +102,22 @@ def measure(bench: Bench, budget_s: float, folder: Path) -> Iterator[Point]:
     if known[0] and (folder / TRACE).exists():
         yield from (point for point in known if point)
         return
+    _check_memory(bench, program)
     step = Step(bench, program)
     with bench.torch.inference_mode():
         yield _eager(bench, step, sizes, budget_s)
         if isinstance(bench.stopwatch, CudaStopwatch):
             yield _replayed(bench, bench.stopwatch, step, sizes, budget_s / 4)
         _trace(bench, step, folder / TRACE)
+
+
+def _check_memory(bench: Bench, program: dict[str, Any]) -> None:
+    needed, have = needed_bytes(program, bench.element_bytes), bench.machine.memory_bytes
+    if needed > _MOST_MEMORY * have:
+        raise LabRefused(
+            f"the step needs {needed / 2**30:.3g} GiB of the {have / 2**30:.3g} GiB there are",
+            "take a smaller model, batch or context",
+        )
 
 
 def _eager(bench: Bench, step: Step, sizes: dict[str, Any], budget_s: float) -> Point:

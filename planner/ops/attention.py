@@ -6,11 +6,12 @@ be computed online. The unfused parts materialise the scores; the fused group mo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
-from planner.num import Number, minimum, where
+from planner.num import Number
+from planner.ops.heads import Heads
 from planner.ops.norm import Softmax
 from planner.ops.pointwise import EXP_FLOPS
 from planner.ops.registry import operator
@@ -21,6 +22,7 @@ from planner.ops.types import (
     OpClass,
     Operator,
     Pairs,
+    Parameters,
     Part,
     Shape,
     Site,
@@ -89,60 +91,6 @@ class KvCacheWrite(Operator):
 
 
 @dataclass(frozen=True)
-class Heads:
-    """The shape of an attention layer on one rank."""
-
-    heads: int
-    kv_heads: int
-    head_dim: int
-    window: int | None = None
-    causal: bool = True
-
-    def kv_bytes_per_token(self, kv_cache: str) -> float:
-        """Bytes of K and V one token leaves in this layer's cache."""
-        return 2 * self.kv_heads * self.head_dim * bytes_per_element(kv_cache)
-
-    def cache_tokens(self, load: Load) -> Number:
-        """Cached tokens read, over all sequences, each once."""
-        return sum(g.count * g.keys_read(self.window) for g in load.groups)
-
-    def useful_pairs(self, load: Load) -> Number:
-        """Query-key pairs that count, over all sequences: the causal ones."""
-        return sum(
-            g.count * (g.causal_pairs(self.window) if self.causal else g.rectangle_pairs(None))
-            for g in load.groups
-        )
-
-    def rectangle_pairs(self, load: Load) -> Number:
-        """Pairs a kernel computes that masks afterwards."""
-        return sum(g.count * g.rectangle_pairs(self.window) for g in load.groups)
-
-    def tiled_pairs(self, load: Load, tile: int) -> Number:
-        """Pairs a tiled causal kernel computes, diagonal tiles whole."""
-        if not self.causal:
-            return self.rectangle_pairs(load)
-        return sum(g.count * g.tiled_pairs(self.window, tile) for g in load.groups)
-
-    def reread_bytes(self, load: Load, tile: int, l2_bytes: float, kv_cache: str) -> Number:
-        """Extra HBM bytes of a tiled kernel: what its tile rows read of K and V beyond once.
-
-        Where what a row reads of one KV head fits the L2 the next row finds it there. The tile
-        rows of the query heads that share a KV head run together and share its reads.
-        Source: FlashAttention-2 loads K and V once per query block (Dao 2023, algorithm 1).
-        """
-        per_head = 2 * self.head_dim * bytes_per_element(kv_cache)
-        extra: Number = 0
-        for g in load.groups:
-            keys = g.keys_read(self.window)
-            row = keys if self.window is None else minimum(keys, self.window + tile - 1)
-            whole = g.query_tiles(tile) * keys
-            rows = g.tile_keys(self.window, tile) if self.causal else whole
-            again = where(row * per_head > l2_bytes, rows - keys, 0)
-            extra = extra + g.count * again * self.kv_heads * per_head
-        return extra
-
-
-@dataclass(frozen=True)
 class AttentionPart(Operator):
     """What the two batched GEMMs of attention share."""
 
@@ -195,7 +143,9 @@ class AttentionScores(AttentionPart):
                 f"Q is {show_shape(inputs[0])}, but {self.shape.heads} heads of "
                 f"{self.shape.head_dim} need a last side of {width}"
             )
-        return ((as_dim(self.shape.heads), Dim(symbols=(Pairs(self.shape.window),))),)
+        return (
+            (as_dim(self.shape.heads), Dim(symbols=(Pairs(self.shape.window, self.shape.chunk),))),
+        )
 
     def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
         del inputs, formats
@@ -222,9 +172,31 @@ class AttentionMask(Operator):
 
 @dataclass(frozen=True)
 class AttentionSoftmax(Softmax):
-    """Row softmax of the scores, in FP32, written in the activations' format."""
+    """Row softmax of the scores, in FP32, written in the activations' format.
+
+    A sink is a learned logit per head: one more column of every row, which takes part in the sum
+    and has no value (gpt-oss). Engines keep them in the activations' format.
+    """
+
+    sinks: int = field(default=0, metadata={"zero": True})
+    """Heads that have one."""
 
     about: ClassVar[str] = "softmax of the scores (part of attention)"
+
+    def parameters(self, inputs: tuple[Shape, ...], formats: Formats) -> tuple[Parameters, ...]:
+        del inputs
+        return (Parameters(self.sinks, formats.activations),) if self.sinks else ()
+
+    def work(self, site: Site) -> Work:
+        scores = Softmax.work(self, site)
+        column = (3 + EXP_FLOPS) * site.load.tokens * self.sinks
+        return (
+            scores
+            if not self.sinks
+            else replace(
+                scores, vector_flops=scores.vector_flops + column, weight_bytes=site.weight_bytes()
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -252,6 +224,10 @@ class Attention(Operator):
     """Keys a query may look back on, itself included; none for all."""
     causal: bool = True
     softcap: bool = False
+    sinks: bool = False
+    """Whether each head has a learned logit that joins every softmax (gpt-oss)."""
+    chunk: int | None = None
+    """Chunked-local: a query looks only within its chunk of so many positions (Llama 4)."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     arity: ClassVar[tuple[int, int]] = (2, 2)
@@ -260,13 +236,15 @@ class Attention(Operator):
 
     def layout(self) -> Heads:
         """The layer's shape on this rank."""
-        return Heads(self.heads, self.kv_heads, self.head_dim, self.window, self.causal)
+        return Heads(self.heads, self.kv_heads, self.head_dim, self.window, self.causal, self.chunk)
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads do not share {self.kv_heads} KV heads evenly")
-        if self.window is not None and not self.causal:
+        if (self.window or self.chunk) and not self.causal:
             raise ValueError("a window needs causal attention: it looks back only")
+        if self.window and self.chunk:
+            raise ValueError("attention looks back within a window or within chunks, not both")
         cached, need = static(inputs[1][-1]), 2 * self.kv_heads * self.head_dim
         if cached != need:
             raise ValueError(
@@ -280,7 +258,7 @@ class Attention(Operator):
         return (
             Part("scores", AttentionScores(layout), (0, 1)),
             Part("mask", AttentionMask(self.softcap), ("scores",)),
-            Part("softmax", AttentionSoftmax(), ("mask",)),
+            Part("softmax", AttentionSoftmax(self.heads if self.sinks else 0), ("mask",)),
             Part("values", AttentionValues(layout), ("softmax", 1)),
         )
 

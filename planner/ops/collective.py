@@ -1,4 +1,4 @@
-"""Collectives over the ranks of a tensor-parallel group."""
+"""Collectives over the ranks of a tensor-parallel group, and sends between pipeline stages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.ops.registry import operator
-from planner.ops.types import OpClass, Operator, Shape, Site, Work
+from planner.ops.types import ExpertLayout, OpClass, Operator, Shape, Site, Spread, Work
 
 
 @operator("all_reduce")
@@ -29,6 +29,21 @@ class AllReduce(Operator):
         )
 
 
+@operator("rank_sum")
+@dataclass(frozen=True)
+class RankSum(Operator):
+    """The one sum that several partial results share: an all-reduce over tensor-parallel ranks,
+    nothing on one rank. Engines add routed and shared experts first and reduce them together.
+    """
+
+    op_class: ClassVar[OpClass] = OpClass.VIEW
+    about: ClassVar[str] = "sum over tensor-parallel ranks of what was left partial"
+
+    def spread(self, layout: ExpertLayout) -> Spread:
+        """An all-reduce, or no node at all."""
+        return Spread(None, collective="all_reduce" if layout.tensor > 1 else None)
+
+
 @operator("all_gather")
 @dataclass(frozen=True)
 class AllGather(Operator):
@@ -45,3 +60,21 @@ class AllGather(Operator):
     def work(self, site: Site) -> Work:
         size = site.outputs[0].bytes(site.load)
         return Work(link_bytes=(self.ranks - 1) / self.ranks * size)
+
+
+@operator("send")
+@dataclass(frozen=True)
+class Send(Operator):
+    """Hands a tensor to the next pipeline stage: all of it over the link, as often as engines do.
+
+    vLLM sends hidden states and residual apart, each of the tensor's size.
+    """
+
+    tensors: int = 2
+    """How many of that size travel."""
+
+    op_class: ClassVar[OpClass] = OpClass.COLLECTIVE
+    about: ClassVar[str] = "hand a tensor to the next pipeline stage"
+
+    def work(self, site: Site) -> Work:
+        return Work(link_bytes=self.tensors * site.inputs[0].bytes(site.load))

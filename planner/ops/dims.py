@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """A load symbol: query-key pairs of attention scores, as a rectangle or within a window."""
+    """A load symbol: query-key pairs of scores, as a rectangle, within a window or chunks."""
 
     window: int | None = None
+    chunk: int | None = None
 
     def __str__(self) -> str:
-        return "pairs" if self.window is None else f"pairs within {self.window}"
+        reach = self.window or self.chunk
+        return "pairs" if reach is None else f"pairs within {reach}"
+
+
+Phase = Literal["decode", "prefill", "all"]
+"""Sequences that add one token, those that add more, or both."""
+
+
+@dataclass(frozen=True)
+class PhasePairs(Pairs):
+    """Pairs of the sequences in one phase alone."""
+
+    phase: Phase = "decode"
+
+    def __str__(self) -> str:
+        return f"{self.phase} {super().__str__()}"
 
 
 Symbol = str | Pairs
@@ -73,6 +90,14 @@ class Dim:
 
     def __neg__(self) -> Dim:
         return self * -1
+
+
+ROWS: dict[Phase, str] = {
+    "decode": "decode_tokens",
+    "prefill": "prefill_tokens",
+    "all": "tokens",
+}
+"""The load symbol that counts new tokens of a phase."""
 
 
 def as_dim(value: Dim | Fraction | int) -> Dim:

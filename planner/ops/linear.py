@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from planner.ops.registry import operator
@@ -21,7 +21,7 @@ from planner.ops.types import (
     static,
 )
 
-Shard = Literal["none", "column", "row", "kv", "vocab"]
+Shard = Literal["none", "column", "row", "partial", "kv", "vocab"]
 
 
 @operator("linear")
@@ -37,21 +37,33 @@ class Linear(Operator):
     """N."""
     bias: bool = False
     shard: Shard = "none"
-    """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after), ``kv``
-    (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
+    """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after),
+    ``partial`` (K, a ``rank_sum`` further on takes the sum), ``kv`` (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
     unit: int = 1
     """Features that stay together when cut, as in head_dim."""
     tied: bool = False
     """Shares its weights with the embedding: read, but held in memory once."""
     quantizable: bool = True
     """False where engines keep 16 bit (LM head)."""
+    split: int = field(default=0, metadata={"zero": True})
+    """Features of each unit that are a first output, the rest being a second: one GEMM that writes
+    two tensors, as DeepSeek's kv_a_proj_with_mqa."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     about: ClassVar[str] = "projection Y = X·W (+ bias)"
     matrix: ClassVar[bool] = True
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        return ((*inputs[0][:-1], as_dim(self.features)),)
+        rows = inputs[0][:-1]
+        if not self.split:
+            return ((*rows, as_dim(self.features)),)
+        if not self.split < self.unit or self.features % self.unit:
+            raise ValueError(
+                f"cannot split {self.split} features off each of {self._unit_name()} "
+                f"among {self.features}"
+            )
+        first = self.features // self.unit * self.split
+        return ((*rows, as_dim(first)), (*rows, as_dim(self.features - first)))
 
     def parameters(self, inputs: tuple[Shape, ...], formats: Formats) -> tuple[Parameters, ...]:
         dtype = formats.weights if self.quantizable else formats.activations
@@ -69,7 +81,7 @@ class Linear(Operator):
         )
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:
-        if self.shard == "none":
+        if self.shard in {"none", "partial"}:
             return self, None
         if self.shard == "row":
             return self, "all_reduce"

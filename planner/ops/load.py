@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.num import Number, ceil_div, maximum, minimum, where
-from planner.ops.dims import Dim, Pairs, Shape, Symbol
+from planner.ops.dims import Dim, Pairs, Phase, PhasePairs, Shape, Symbol
+from planner.ops.moe_load import UNIFORM, Routing
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,37 @@ class SequenceGroup:
         rows = growing * prior + tile * growing * (growing + 1) / 2 + (full - growing) * most
         return rows + where(rest > 0, minimum(prior + n, window + rest - 1), 0)
 
+    def chunked(self, chunk: int) -> tuple[SequenceGroup, ...]:
+        """The sequences that chunked-local attention makes of these: one per chunk it touches.
+
+        A query at position p sees the keys from p − p mod ``chunk`` on. So the new tokens fall into
+        the rest of the chunk they begin in, whole chunks, and the start of the one they end in.
+        Source: vLLM computes it so, as a batch of shorter sequences
+        (`vllm/v1/attention/backends/utils.py`, make_local_attention_virtual_batches).
+        """
+        n, prior = self.new_tokens, self.kv_tokens - self.new_tokens
+        begun = prior % chunk
+        first = minimum(n, chunk - begun)
+        whole, last = (n - first) // chunk, (n - first) % chunk
+        return (
+            SequenceGroup(self.count, first, begun + first),
+            SequenceGroup(
+                self.count * whole, where(whole > 0, chunk, 0), where(whole > 0, chunk, 0)
+            ),
+            SequenceGroup(self.count * where(last > 0, 1, 0), last, last),
+        )
+
     def query_tiles(self, tile: int) -> Number:
         """Tile rows that cover the new tokens of one sequence."""
         return ceil_div(self.new_tokens, tile)
+
+    def of_phase(self, phase: Phase) -> SequenceGroup:
+        """The group where it is in that phase; no sequences where it is in the other."""
+        if phase == "all":
+            return self
+        decodes = self.new_tokens == 1
+        yes, no = (self.count, 0) if phase == "decode" else (0, self.count)
+        return replace(self, count=where(decodes, yes, no))
 
 
 @dataclass(frozen=True)
@@ -86,6 +115,8 @@ class Load:
     shapes: Mapping[str, Number] = field(default_factory=dict)
     padding_tokens: Number = 0
     """Rows that a captured graph computes for nothing; attention skips them."""
+    routing: Routing = UNIFORM
+    """How routers spread the tokens over experts."""
 
     @cached_property
     def tokens(self) -> Number:
@@ -97,13 +128,52 @@ class Load:
         """Sequences in the step, each of which samples one token."""
         return sum(group.count for group in self.groups)
 
+    @cached_property
+    def _phases(self) -> dict[Phase, tuple[SequenceGroup, ...]]:
+        return {}
+
+    def of_phase(self, phase: Phase) -> tuple[SequenceGroup, ...]:
+        """Its groups in one phase; those of the other are left with no sequences.
+
+        A step's structure may depend on which phases occur in it, as latent attention's does; which
+        group is in which may differ from element to element of an array.
+        """
+        if phase not in self._phases:
+            self._phases[phase] = tuple(group.of_phase(phase) for group in self.groups)
+        return self._phases[phase]
+
+    def _of_phases(self, symbol: str) -> Number:
+        """New tokens of a phase, or the keys that its sequences attend to. Padding is in neither."""
+        phase, _, what = symbol.partition("_")
+        groups = self.of_phase("decode" if phase == "decode" else "prefill")
+        if what == "tokens":
+            return sum(g.count * g.new_tokens for g in groups)
+        return sum(g.count * g.kv_tokens for g in groups)
+
+    @cached_property
+    def continued(self) -> Number:
+        """Sequences that began in an earlier step, and have a state or a cache from there."""
+        return sum(g.count * where(g.kv_tokens > g.new_tokens, 1, 0) for g in self.groups)
+
+    def within(self, chunk: int | None) -> tuple[SequenceGroup, ...]:
+        """The groups, cut where chunks of ``chunk`` keys end; as they are where there are none."""
+        if chunk is None:
+            return self.groups
+        return tuple(piece for group in self.groups for piece in group.chunked(chunk))
+
     def size(self, symbol: Symbol) -> Number:
         """The value of a load symbol. Raises KeyError for one the load doesn't bind."""
+        if isinstance(symbol, PhasePairs):
+            groups = self.of_phase(symbol.phase)
+            return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
         if isinstance(symbol, Pairs):
-            return sum(g.count * g.rectangle_pairs(symbol.window) for g in self.groups)
+            groups = self.within(symbol.chunk)
+            return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
         if symbol in self.shapes:
             return self.shapes[symbol]
         if self.groups and symbol in LOAD_SYMBOLS:
+            if symbol in PHASE_SYMBOLS:
+                return self._of_phases(symbol)
             return self.tokens if symbol == "tokens" else self.sequences
         raise KeyError(symbol)
 
@@ -122,5 +192,7 @@ class Load:
         return count
 
 
-LOAD_SYMBOLS = ("tokens", "sequences")
+PHASE_SYMBOLS = ("decode_tokens", "prefill_tokens", "prefill_keys")
+"""Dims of operators that run for decoding sequences alone, or for prompts alone."""
+LOAD_SYMBOLS = ("tokens", "sequences", *PHASE_SYMBOLS)
 """Dims that the step of an LLM binds; a graph of another kind names its own in ``step.shapes``."""

@@ -14,6 +14,8 @@ from planner.ops.types import Formats, OpClass, Operator, Parameters, Shape, Sit
 class _RowNorm(Operator):
     size: int = 0
     """Elements normalised together; by default the last side. head_dim for a norm per head."""
+    groups: int = 1
+    """Parts of the last side normalised apart, each with weights of its own (Mamba-2, Cohere)."""
 
     op_class: ClassVar[OpClass] = OpClass.ROW_REDUCTION
 
@@ -21,6 +23,8 @@ class _RowNorm(Operator):
         last = static(inputs[0][-1])
         if last % self._size(inputs):
             raise ValueError(f"rows of {last} do not split into norms of {self.size}")
+        if last % self.groups:
+            raise ValueError(f"rows of {last} do not split into {self.groups} groups")
         return (inputs[0],)
 
     def _size(self, inputs: tuple[Shape, ...]) -> int:

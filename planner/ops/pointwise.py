@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.ops.registry import operator
-from planner.ops.types import Formats, OpClass, Operator, Shape, Site, Tensor, Work, show_shape
+from planner.ops.types import (
+    Formats,
+    OpClass,
+    Operator,
+    Shape,
+    Site,
+    Tensor,
+    Work,
+    as_dim,
+    show_shape,
+)
 
 EXP_FLOPS = 4
 """Vector FLOPs charged for one exponential, tanh or erf.
@@ -56,6 +66,27 @@ _pointwise("gelu", 1, 4 + EXP_FLOPS, "x · Φ(x), exact or by tanh")
 _pointwise("sigmoid", 1, 2 + EXP_FLOPS, "1 / (1 + e⁻ˣ)")
 _pointwise("tanh", 1, EXP_FLOPS, "hyperbolic tangent")
 _pointwise("softcap", 1, 2 + EXP_FLOPS, "c · tanh(x / c), as on Gemma 2's logits")
+
+
+@operator("row_scale")
+@dataclass(frozen=True)
+class RowScale(Operator):
+    """Each row times a number of its own: [.., n] and [.., 1] to [.., n], one FLOP an element."""
+
+    op_class: ClassVar[OpClass] = OpClass.POINTWISE
+    arity: ClassVar[tuple[int, int]] = (2, 2)
+    about: ClassVar[str] = "product of each row with a number of its own, as a gate of an expert"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        rows, factors = inputs
+        if factors != (*rows[:-1], as_dim(1)):
+            raise ValueError(
+                f"{show_shape(rows)} needs factors {show_shape((*rows[:-1], as_dim(1)))}"
+            )
+        return (rows,)
+
+    def work(self, site: Site) -> Work:
+        return Work(vector_flops=site.elements())
 
 
 @operator("quantize")

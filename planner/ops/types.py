@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from planner.dtypes import bytes_per_element
 from planner.num import Number
@@ -14,6 +14,7 @@ from planner.ops.load import LOAD_SYMBOLS, Load, SequenceGroup
 __all__ = [
     "LOAD_SYMBOLS",
     "Dim",
+    "ExpertLayout",
     "Formats",
     "Load",
     "OpClass",
@@ -24,6 +25,7 @@ __all__ = [
     "SequenceGroup",
     "Shape",
     "Site",
+    "Spread",
     "Symbol",
     "Tensor",
     "Tiling",
@@ -94,11 +96,14 @@ class Work:
     cache_write_bytes: Number = 0
     link_bytes: Number = 0
     """Bytes one rank sends over its link (and receives at the same time)."""
+    scratch_bytes: Number = 0
+    """Bytes that the kernels of one operator write and read to hand work on to each other."""
 
     @property
     def private_bytes(self) -> Number:
-        """HBM bytes that no edge of the graph shows: weights and KV cache."""
-        return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
+        """HBM bytes that no edge of the graph shows: weights, KV cache or state, scratch."""
+        cache = self.cache_read_bytes + self.cache_write_bytes
+        return self.weight_bytes + cache + self.scratch_bytes
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,10 @@ class Operator:
     about: ClassVar[str] = ""
     matrix: ClassVar[bool] = False
     """Whether its FLOPs run on matrix units."""
+    quantizes: ClassVar[bool] = False
+    """Whether its kernel narrows its own inputs, so that no node does it before."""
+    share_of_weights: ClassVar[bool] = False
+    """Whether it reads more of its weights the more tokens there are, as experts are touched."""
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """Shapes of the outputs. Raises ValueError where the inputs don't fit."""
@@ -187,6 +196,28 @@ class Operator:
         del ranks
         return self, None
 
+    def cached_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
+        """Bytes that one token leaves in a cache of this operator's own, on this rank."""
+        del inputs, formats
+        return 0.0
+
+    def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
+        """Bytes each sequence keeps here whatever its length, from the step it begins in."""
+        del inputs, formats
+        return 0.0
+
+    def spread(self, layout: ExpertLayout) -> Spread:
+        """This operator on one rank of a layout, with what brings its inputs and takes its output.
+
+        Raises ValueError, in words for people, where it doesn't divide.
+        """
+        op, collective = self.sharded(layout.tensor) if layout.tensor > 1 else (self, None)
+        return Spread(op, collective=collective)
+
+    def active(self, parameters: tuple[Parameters, ...]) -> float:
+        """How many of its parameters one token meets."""
+        return sum(p.elements for p in parameters if not p.shared)
+
     def handles(self) -> bool:
         """Whether its outputs are handles."""
         return False
@@ -203,6 +234,36 @@ class Operator:
     def parts(self) -> tuple[Part, ...]:
         """The operators a composite stands for; empty for one that stands for itself."""
         return ()
+
+
+Exchange = Literal["gather", "all_to_all"]
+
+
+@dataclass(frozen=True)
+class ExpertLayout:
+    """Over how many ranks a model is cut, and how its experts lie on them."""
+
+    tensor: int = 1
+    experts: int = 1
+    """Ranks that hold different experts."""
+    replicas: int = 1
+    """Data replicas whose tokens meet at one set of experts."""
+    exchange: Exchange = "gather"
+    """How they meet: all ranks see all tokens, or each token goes to its experts' ranks."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An operator on one rank, and the operators around it that move tensors between ranks."""
+
+    op: Operator | None
+    """None where it does nothing itself: what the collective sums, or its output is its input."""
+    before: Operator | None = None
+    """From its inputs as this rank has them to those it computes on."""
+    after: Operator | None = None
+    """From its output back to this rank's rows."""
+    collective: str | None = None
+    """The tensor-parallel collective that ends it."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ Among all such assignments the search finds one with the highest score:
             another one's work (a split-K reduction)
     NEXT    a further launch, as many as the plan expects; MORE beyond them
     GAP     is lost where kernels of the plan are passed over, however many
-    SWAP    is lost where two neighbours change places
+    SWAP    is lost where two neighbours change places: nearly what it wins, so that they do so to
+            place a launch that would fit nowhere, not to move one that is placed
 
 A kernel found counts for more than several launches of one: what stands before the embedding is
 not taken for a norm. Time plays no part: a launch is never given to the kernel whose prediction it
@@ -29,7 +30,7 @@ OPEN_LATE = 4
 NEXT = 8
 MORE = 2
 GAP = 3
-SWAP = 2
+SWAP = 36
 
 _NONE = -(2**30)
 """The score of what cannot be."""

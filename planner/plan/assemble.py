@@ -8,7 +8,12 @@ from planner.capture.solve import Solution
 from planner.capture.types import MODE_WORDS, ModeChoice
 from planner.cost.engine import Engine, flag_text
 from planner.fusion.groups import RuleSet, refused_rules
-from planner.graph.totals import kv_bytes_per_token, parameters
+from planner.graph.totals import (
+    active_parameters,
+    kv_bytes_per_token,
+    parameters,
+    state_bytes_per_sequence,
+)
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
@@ -36,7 +41,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -48,7 +53,7 @@ def assemble(question: Question) -> Plan:
     check_load(deployment, step, prepared.graph.symbols)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
-    nodes = node_rows(prepared.graph, solved.costs, prepared.device)
+    nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.formats, solved.engine)
     times = _step_time(solved, rule_sets)
@@ -113,6 +118,9 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         rule_sets,
         {f"{name}_s": getattr(fixed, f"{name}_s") for name, _ in fixed.sources},
         dict(fixed.sources),
+        solved.solver.prepared.stage_layers,
+        solved.solver.micro.count,
+        chosen.timeline.waiting_s,
     )
 
 
@@ -132,15 +140,14 @@ def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
 def _model(prepared: Prepared) -> ModelSummary:
     """Totals of the whole model."""
     model, whole = prepared.question.model, whole_graph(prepared)
-    count = parameters(whole)
-    active = model.published.active_parameters if model.published else None
     return ModelSummary(
         model.name,
         model.title,
-        count,
-        active or count,
+        parameters(whole),
+        active_parameters(whole),
         kv_bytes_per_token(whole),
         model.max_context,
+        state_bytes_per_sequence(whole),
     )
 
 
@@ -154,13 +161,20 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
             f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
             f"{formats.activations}, KV cache {formats.kv_cache}"
         ),
-        "parallel": f"tensor {parallel.tensor}, data {parallel.data}",
+        "parallel": describe_parallel(parallel),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
         "calibration": _describe_constants(prepared),
         "cost_model": _COST_MODELS[question.cost_model],
     }
+
+
+def describe_parallel(parallel: Parallel) -> str:
+    """Ranks by kind; stages and experts only where there are several."""
+    ways = {name: getattr(parallel, name) for name in ("tensor", "pipeline", "data", "expert")}
+    shown = {name: n for name, n in ways.items() if n > 1 or name in {"tensor", "data"}}
+    return ", ".join(f"{name} {n}" for name, n in shown.items())
 
 
 _COST_MODELS = {

@@ -119,7 +119,7 @@ def answer(plan: Plan, measured: Mapping[str, float], origin: str = "") -> Answe
     found = predictions(plan)
     if not measured:
         return Answer(plan, found, (), None, None, "nothing was measured")
-    run = _run(measured, plan, origin)
+    run = run_of(measured, plan, origin)
     verdict = accept(run, plan)
     held = tuple(_held(run, plan, found, name, value) for name, value in measured.items())
     if verdict.impossible:
@@ -128,7 +128,8 @@ def answer(plan: Plan, measured: Mapping[str, float], origin: str = "") -> Answe
     return Answer(plan, found, held, verdict.verdict, ratio, reason, verdict.impossible)
 
 
-def _run(measured: Mapping[str, float], plan: Plan, origin: str) -> Run:
+def run_of(measured: Mapping[str, float], plan: Plan, origin: str = "") -> Run:
+    """Measured figures, by the names of their columns, as a run of a plan's deployment."""
     metrics = tuple(
         Metric(METRICS[name][0], "mean", value * METRICS[name][1])
         for name, value in measured.items()

@@ -18,7 +18,13 @@ from planner.plan.types import Plan
 PARTS = ("model", "precision", "parallel", "device", "backend", "workload")
 """The parts in which two runs must agree to be compared."""
 
-_PART_OF = {"gpu": "device", "memory": "backend", "host": "backend", "step": "workload"}
+_PART_OF = {
+    "gpu": "device",
+    "memory": "backend",
+    "host": "backend",
+    "step": "workload",
+    "experts": "workload",
+}
 _NO_CIRCUMSTANCE = {"kind", "name", "price", "calibration"}
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32"}
 _NO_MODEL = {"instruct", "chat", "it", "base", "hf", "meta"}

@@ -10,6 +10,7 @@ from typing import Any
 from planner.cost.engine import Engine
 from planner.ops.types import Formats
 from planner.spec.question import Question
+from planner.spec.types import Experts
 
 COST_MODELS = {"calibrated": "calibrated-1", "roofline": "roofline-1"}
 """By name. The version moves when the same question may get another answer."""
@@ -68,6 +69,9 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
     workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
+    load = [step, workload]
+    if deployment.experts != Experts():
+        load.append(deployment.experts.model_dump())
     return {
         "model": model_digest(question),
         "precision": digest(
@@ -84,7 +88,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
                 deployment.host.launch,
             ]
         ),
-        "workload": digest([step, workload]),
+        "workload": digest(load),
         "calibration": digest([spec_digest(each.calibration) for each in question.calibrations]),
         "cost_model": digest(COST_MODELS[question.cost_model]),
     }

@@ -10,7 +10,8 @@ from planner.cost.types import Device, NodeCost, device
 from planner.dtypes import bytes_per_element
 from planner.graph.build import model_graph
 from planner.graph.types import Block
-from planner.ops.attention import AttentionScores, Heads
+from planner.ops.attention import AttentionScores
+from planner.ops.heads import Heads
 from planner.ops.linear import Linear
 from planner.ops.types import Formats, Load, SequenceGroup, static
 from planner.spec.types import BlockSpec, GpuSpec, ModelSpec

@@ -22,14 +22,12 @@ def matched_row(
     rows = [plan.kernels[kernel] for kernel in kernels]
     alone = rows[0] if len(rows) == 1 else None
     predicted_s = sum(row.repeat * row.time_s for row in rows)
-    low_s, high_s = (
-        _sum(rows, [row.low_s for row in rows]),
-        _sum(rows, [row.high_s for row in rows]),
-    )
+    low_s = _sum(rows, [row.low_s for row in rows])
+    high_s = _sum(rows, [row.high_s for row in rows])
     each_s = measured_s / found if alone and found else None
-    measured, predicted, low, high = measured_s, predicted_s, low_s, high_s
+    ratio, inside = _held(measured_s, predicted_s, low_s, high_s)
     if alone and each_s is not None:
-        measured, predicted, low, high = each_s, alone.time_s, alone.low_s, alone.high_s
+        ratio, inside = _held(each_s, alone.time_s, alone.low_s, alone.high_s)
     return MatchedRow(
         kernels,
         tuple(node for row in rows for node in row.nodes),
@@ -48,9 +46,17 @@ def matched_row(
         low_s,
         high_s,
         measured_s - predicted_s,
-        measured / predicted if predicted else math.inf,
-        None if low is None or high is None else low <= measured <= high,
+        ratio,
+        inside,
     )
+
+
+def _held(
+    measured_s: float, predicted_s: float, low_s: float | None, high_s: float | None
+) -> tuple[float, bool | None]:
+    """Measured over predicted, and whether it lies in the interval."""
+    ratio = measured_s / predicted_s if predicted_s else math.inf
+    return ratio, None if low_s is None or high_s is None else low_s <= measured_s <= high_s
 
 
 def _sum(rows: Sequence[KernelRow], ends: Sequence[float | None]) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.cost.memory import Fit, budget, fit, live_bytes
 from planner.errors import SpecError
+from planner.graph.types import ModelGraph
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
 from planner.plan.solve import Prepared, prepare
@@ -32,15 +33,25 @@ def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
 
 
 def held(prepared: Prepared, step: StepLoad) -> Fit:
-    """The step held against one GPU's budget."""
+    """The step held against one GPU's budget: of a pipeline, that of its tightest stage.
+
+    Every stage holds its layers' KV of all sequences, so the one with least room decides.
+    """
+    return min(
+        (_held(prepared, step, stage) for stage in prepared.stages),
+        key=lambda found: (-found.missing_bytes, found.kv_tokens),
+    )
+
+
+def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
     deployment = prepared.question.deployment
     engine = prepared.engine(step.kind)
-    space = budget(prepared.graph, engine, prepared.device, deployment.memory.utilization)
+    space = budget(graph, engine, prepared.device, deployment.memory.utilization)
     load = memory_load(deployment, step)
     if not load.groups:
-        live = max(live_bytes(block, step.load) for block in prepared.graph.kinds)
+        live = max(live_bytes(block, step.load) for block in graph.kinds)
         space = replace(space, activations_bytes=live)
-    return fit(prepared.graph, space, load)
+    return fit(graph, space, load)
 
 
 def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
@@ -66,6 +77,7 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.max_context,
         found.missing_bytes,
         () if found.fits else tuple(_nearest(prepared, found)),
+        found.state_bytes_per_sequence,
     )
 
 

@@ -9,6 +9,7 @@ from planner.cost.engine import Engine
 from planner.plan.solve import Prepared, SolvedStep
 from planner.plan.types import MemoryPlan
 from planner.spec.conditions import version_key
+from planner.units import show_seconds
 
 
 def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
@@ -37,6 +38,7 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    found += _pipeline(prepared, solved)
     if not memory.fits:
         found.append("it does not fit: the times are those of a GPU with more memory")
     found += calibration_notes(
@@ -44,6 +46,23 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
     )
     found += _other_runs(prepared, solved.engine)
     return tuple(dict.fromkeys(found))
+
+
+def _pipeline(prepared: Prepared, solved: SolvedStep) -> list[str]:
+    """How a step goes through a pipeline."""
+    layers = prepared.stage_layers
+    if not layers:
+        return []
+    parts, waiting_s = solved.solver.micro, solved.chosen.timeline.waiting_s
+    sizes = " + ".join(map(str, layers))
+    if parts.count == 1:
+        return [f"a pipeline of {sizes} layers: this step is one micro-batch, each stage in turn"]
+    said = (
+        f"a pipeline of {sizes} layers: kernels are those of one of {parts.count} micro-batches of "
+        f"{parts.part.sequences} sequences, and {show_seconds(waiting_s)} of the step is waiting "
+        "for the slowest stage"
+    )
+    return [said]
 
 
 def _other_runs(prepared: Prepared, engine: Engine) -> list[str]:

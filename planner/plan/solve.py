@@ -15,19 +15,24 @@ from planner.cost.constants import Constants, candidates
 from planner.cost.engine import Engine, resolve
 from planner.cost.estimate import (
     CalibratedEstimator,
+    Estimate,
     Estimator,
     RooflineEstimator,
 )
-from planner.cost.types import Device, device
+from planner.cost.types import Device, KernelWork, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
+from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
 from planner.graph.formats import formats
+from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
-from planner.ops.types import Formats
+from planner.ops.types import ExpertLayout, Formats, Load
 from planner.plan.identity import model_digest, spec_digest
+from planner.plan.layout import check_experts, expert_layout, routing
 from planner.plan.load import StepLoad
+from planner.plan.pipeline import MicroBatches, micro_batches, piped
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 
@@ -43,8 +48,15 @@ class Prepared:
     notes: tuple[str, ...]
     constants: Constants
     """Calibrated constants to draw on, and which of them were."""
+    stages: tuple[ModelGraph, ...]
+    """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each pipeline stage; none without a pipeline."""
+        return tuple(map(layer_count, self.stages)) if len(self.stages) > 1 else ()
 
     def estimator(self, fixed: FixedCosts) -> Estimator:
         """What prices kernels under the question's cost model."""
@@ -64,17 +76,18 @@ def prepare(question: Question) -> Prepared:
     """Build the graph of a question on one rank. Raises SpecError with every fault."""
     deployment = question.deployment
     chosen, notes = formats(deployment, question.model, question.gpu)
-    ranks = deployment.parallel.tensor
-    origin = deployment.origin.at("parallel", "tensor")
-    if ranks > 1 and question.gpu.link is None:
+    layout = expert_layout(question, chosen)
+    ranks = max(layout.tensor, layout.experts)
+    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
+    if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
         message = (
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     try:
         graph = _remembered(
-            ("graph", model_digest(question), chosen, ranks),
-            lambda: model_graph(question.model, question.blocks, chosen, ranks),
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
     except SpecError as error:
         if ranks == 1:
@@ -82,16 +95,44 @@ def prepare(question: Question) -> Prepared:
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    check_experts(deployment, graph)
+    whole, stages = _staged(question, (chosen, layout), graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
     return Prepared(
         question,
         chosen,
-        graph,
+        whole,
         device(question.gpu),
         notes,
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
+        stages,
         adjustments(measured, named, question.gpu.name, engine),
     )
+
+
+def _staged(
+    question: Question, key: Hashable, graph: ModelGraph
+) -> tuple[ModelGraph, tuple[ModelGraph, ...]]:
+    """The graph with sends between pipeline stages, and what each stage holds.
+
+    ``key`` tells graphs of one model apart.
+    Raises SpecError where layers are too few.
+    """
+    parallel = question.deployment.parallel
+    if parallel.pipeline == 1:
+        return graph, (graph,)
+    origin = question.deployment.origin.at("parallel", "pipeline")
+    try:
+        found: tuple[ModelGraph, tuple[ModelGraph, ...]] = _remembered(
+            ("stages", model_digest(question), key, parallel.pipeline),
+            lambda: (
+                pipelined(graph, parallel.pipeline),
+                stage_graphs(graph, parallel.pipeline),
+            ),
+        )
+    except ValueError as error:
+        raise SpecError([origin.fault(str(error), "use fewer stages")]) from error
+    return found
 
 
 def behaviour(engine: Engine, step: StepLoad) -> Hashable:
@@ -102,11 +143,20 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
     question, chosen = prepared.question, prepared.formats
-    key = ("graph", model_digest(question), chosen, 1)
+    key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = _remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)
     )
     return graph
+
+
+def running(graph: ModelGraph, load: Load) -> ModelGraph:
+    """What of a graph a step of that load runs: the same object for all steps of like structure."""
+    idle = idle_symbols(graph, load)
+    if not idle:
+        return graph
+    whole, part = _remembered(("active", id(graph), idle), lambda: (graph, active(graph, idle)))
+    return part if whole is graph else active(graph, idle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +174,11 @@ class SolvedStep:
     def adjusted(self) -> Adjustments:
         """What whole runs on this machine say."""
         return self.solver.prepared.adjusted
+
+    @property
+    def graph(self) -> ModelGraph:
+        """What of the model's graph the step runs."""
+        return self.solver.graph
 
     @property
     def costs(self) -> tuple[BlockCosts, ...]:
@@ -146,25 +201,31 @@ def solve_step(
     step: StepLoad,
     modes: tuple[Mode, ...] = MODES,
     engine: Engine | None = None,
+    like: Solver | None = None,
 ) -> SolvedStep:
     """Search kernels and capture of one step. The chosen mode is always among the solutions.
 
-    ``engine`` stands in for the deployment's own, as with some flags turned.
+    ``engine`` stands in for the deployment's own, as with some flags turned; ``like`` has solved
+    the same step with others.
     """
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
-    decision = decide(engine, step.tokens)
+    micro = micro_batches(step, deployment.parallel.pipeline)
+    decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    solver = Solver(prepared, step, engine, fixed, decision, prepared.estimator(fixed))
+    graph = running(prepared.graph, step.load)
+    solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed), graph)
+    if like:
+        solver.learn(like)
     wanted = dict.fromkeys((*modes, decision.mode))
-    solutions = {mode: solver.problem("engine", mode).solve(mode) for mode in wanted}
+    solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
 
 
 def solve_ideal(solved: SolvedStep) -> Solution:
     """The step in the chosen mode with any group a perfect compiler could build."""
     mode = solved.decision.mode
-    return solved.solver.problem("ideal", mode).solve(mode)
+    return solved.solver.solve("ideal", mode)
 
 
 def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
@@ -177,10 +238,10 @@ def solve_flags(solved: SolvedStep) -> tuple[Solution, dict[str, Scalar]]:
     mode, solver = solved.decision.mode, solved.solver
     flags = {}
     if solver.structure("flags").needs_flags:
-        flags = solver.problem("flags", mode).solve(mode).flags()
+        flags = solver.solve("flags", mode).flags()
     if flags:
         engine = solved.engine.with_flags(flags)
-        turned = solve_step(solver.prepared, solved.step, (), engine).chosen
+        turned = solve_step(solver.prepared, solved.step, (), engine, solver).chosen
         if turned.timeline.time_s < solved.chosen.timeline.time_s:
             return turned, flags
     return solved.chosen, {}
@@ -191,29 +252,45 @@ class Solver:
     """Prices one step once for every mode and rule set that asks."""
 
     prepared: Prepared
-    step: StepLoad
+    micro: MicroBatches
     engine: Engine
     fixed: FixedCosts
     decision: Decision
     estimator: Estimator
+    graph: ModelGraph
+    """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
+
+    def learn(self, other: Solver) -> None:
+        """Take over what another knows of the same step, times too where they must be the same."""
+        self._costs = other._costs
+        if self.fixed == other.fixed:
+            self._known = other._known
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
-            load = replace(self.step.load, padding_tokens=padding)
+            spread = routing(self.prepared.question.deployment)
+            load = replace(self.micro.part.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.prepared.graph.kinds
+                annotate(block, load, self.prepared.device) for block in self.graph.kinds
             )
         return self._costs[padding]
+
+    def solve(self, rule_set: RuleSet, mode: Mode) -> Solution:
+        """The cheapest kernels in a mode; of a pipeline, with what its stages wait."""
+        solution = self.problem(rule_set, mode).solve(mode)
+        pipeline = self.prepared.question.deployment.parallel.pipeline
+        return piped(solution, self.micro) if pipeline > 1 else solution
 
     def structure(self, rule_set: RuleSet) -> Structure:
         """The groups of a rule set: they depend on structure and flags, not on sizes."""
         return self._entry(rule_set)[0]
 
     def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
-        graph, engine = self.prepared.graph, self.engine
+        graph, engine = self.graph, self.engine
         key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
         kept: tuple[Structure, dict[bool, Space]] = _remembered(
             key, lambda: (structure(graph, engine, rule_set), {})
@@ -235,8 +312,9 @@ class Solver:
                 self.engine,
                 self.fixed,
                 self.estimator,
-                self.step.sequences,
+                self.micro.part.sequences,
                 spaces,
+                self._known,
             )
         return self._problems[rule_set, padding]
 

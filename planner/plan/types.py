@@ -52,6 +52,12 @@ class StepTime:
     rule_sets: Mapping[str, RuleSetTime]
     fixed_s: Mapping[str, float]
     fixed_sources: Mapping[str, str]
+    stages: tuple[int, ...] = ()
+    """Layers of each pipeline stage; empty without a pipeline."""
+    micro_batches: int = 1
+    """Parts in which the step goes through the pipeline; kernels are those of one."""
+    waiting_s: float = 0.0
+    """Of the step: what the slowest stage makes the others wait."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +152,8 @@ class MemoryPlan:
     missing_bytes: float
     nearest_fit: tuple[str, ...]
     """Changes that would fit, the smallest first; empty where it fits."""
+    state_bytes_per_sequence: float = 0.0
+    """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +166,8 @@ class ModelSummary:
     active_parameters: int
     kv_bytes_per_token: float
     max_context: int | None
+    state_bytes_per_sequence: float = 0.0
+    """What each sequence keeps whatever its length: recurrent states."""
 
 
 @dataclass(frozen=True)

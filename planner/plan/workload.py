@@ -69,7 +69,7 @@ def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
     if count == 0:
         return 0.0
     first, last = workload.input + 1, workload.input + workload.output - 1
-    knots = sorted({first + (last - first) * i // (_KNOTS - 1) for i in range(_KNOTS)})
+    knots = _knots(first, last)
     times = [_time(prepared, decode(batch, context)) for context in knots]
     if len(knots) == 1:
         return times[0] * count
@@ -78,6 +78,24 @@ def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
         for a, b, s, t in zip(knots, knots[1:], times, times[1:], strict=False)
     )
     return area / (last - first) * count
+
+
+def _knots(first: int, last: int) -> list[int]:
+    return sorted({first + (last - first) * i // (_KNOTS - 1) for i in range(_KNOTS)})
+
+
+def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]:
+    """The decode steps whose times are taken, and how many steps each stands for."""
+    count = workload.output - 1
+    if count == 0:
+        return []
+    first, last = workload.input + 1, workload.input + count
+    knots = _knots(first, last)
+    if len(knots) == 1:
+        return [(decode(batch, first), float(count))]
+    scale = count / (last - first) / 2
+    reach = [knots[0], *knots, knots[-1]]
+    return [(decode(batch, knots[i]), (reach[i + 2] - reach[i]) * scale) for i in range(len(knots))]
 
 
 def _time(prepared: Prepared, step: StepLoad) -> float:

@@ -22,7 +22,7 @@ def headline(plan: Plan) -> RenderableType:
         lines.append(words(_workload(plan)))
     if plan.cost.price_per_hour is not None:
         lines.append(words(_price(plan)))
-    lines.append(words(confidence(plan.step), "dim"))
+    lines.append(words(confidence(plan), "dim"))
     return Group(*lines)
 
 
@@ -61,7 +61,8 @@ def captured(mode: ModeTime, step: StepTime) -> str:
 
 def fit_line(memory: MemoryPlan) -> Text:
     """The verdict with its amounts."""
-    cache = f" + {show_bytes(memory.kv_bytes)} KV" if memory.kv_bytes_per_token else ""
+    word = "KV and state" if memory.state_bytes_per_sequence else "KV"
+    cache = f" + {show_bytes(memory.kv_bytes)} {word}" if memory.kv_bytes else ""
     amounts = (
         f"{show_bytes(memory.weights_bytes)} weights{cache}"
         f" of {show_bytes(memory.budget_bytes)} a GPU"
@@ -100,14 +101,19 @@ def _price(plan: Plan) -> str:
     return f"{text}{DOT}{usd(cost.per_million_tokens)} per million tokens of this step"
 
 
-def confidence(step: StepTime) -> str:
+def confidence(plan: Plan) -> str:
     """The interval, or why there is none."""
-    if step.low_s is None or step.high_s is None:
-        return (
-            "lower bound: bare roofline + documented fixed costs, no interval yet: "
-            "no measured residuals"
-        )
-    return f"80 % interval: {show_seconds(step.low_s)} to {show_seconds(step.high_s)}"
+    step = plan.step
+    if step.low_s is not None and step.high_s is not None:
+        return f"80 % interval: {show_seconds(step.low_s)} to {show_seconds(step.high_s)}"
+    kinds = len(plan.kernels)
+    bare = sum(row.evidence == "datasheet" for row in plan.kernels)
+    if bare < kinds:
+        return f"no interval: {bare} of the {kinds} kinds of kernel have no measured residuals"
+    return (
+        "lower bound: bare roofline + documented fixed costs, no interval yet: "
+        "no measured residuals"
+    )
 
 
 def question(plan: Plan) -> Table:
@@ -119,6 +125,8 @@ def question(plan: Plan) -> Table:
         size += f", {show_count(model.active_parameters)} active"
     if model.kv_bytes_per_token:
         size += f", {show_bytes(model.kv_bytes_per_token)} of KV cache a token"
+    if model.state_bytes_per_sequence:
+        size += f", {show_bytes(model.state_bytes_per_sequence)} of state a sequence"
     parallel = "" if plan.cost.gpus == 1 else f" × {plan.cost.gpus} ({said['parallel']})"
     return facts(
         [

@@ -40,10 +40,10 @@ def match_view(run_id: str, plan: Plan, found: KernelMatch, *, whole: bool) -> R
     return Group(
         words(f"run {run_id} against plan {plan.plan_id} ({plan.name})", "bold"),
         facts(_facts(found)),
+        *map(words, found.notes),
         *_rows(found.rows, most),
         *_unmatched(found, most, whole=whole),
         *_missing(found.missing),
-        *(map(small, found.notes)),
     )
 
 

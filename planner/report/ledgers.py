@@ -132,7 +132,7 @@ def memory_ledger(plan: Plan) -> RenderableType:
     for name, amount, remark in _amounts(memory):
         found.add_row(words(name), show_bytes(amount), words(remark, "dim"))
     parts: list[RenderableType] = [heading("Memory ledger"), found]
-    if memory.kv_bytes_per_token:
+    if memory.kv_bytes_per_token or memory.state_bytes_per_sequence:
         parts.append(words(_room(memory, plan.step)))
     return Group(*parts)
 
@@ -142,7 +142,9 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
     known = memory.visible_bytes != memory.capacity_bytes
     visible = "as the driver reports it" if known else "not described: taken as the capacity"
     budget = f"{memory.utilization:g} of what is visible" if memory.utilization < 1 else "all of it"
-    needed = f"{show_bytes(memory.kv_bytes_per_token)} a token" if memory.kv_bytes_per_token else ""
+    cached, state = memory.kv_bytes_per_token, memory.state_bytes_per_sequence
+    each = [f"{show_bytes(cached)} a token"] if cached else []
+    each += [f"{show_bytes(state)} a sequence"] if state else []
     return [
         ("capacity", memory.capacity_bytes, "as the vendor prints it"),
         ("visible", memory.visible_bytes, visible),
@@ -152,7 +154,7 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
         ("runtime", memory.runtime_bytes, "context, libraries, workspaces"),
         ("CUDA Graphs", memory.graphs_bytes, ""),
         ("KV available", memory.kv_available_bytes, _kv_rule(memory)),
-        ("KV needed", memory.kv_bytes, needed),
+        ("KV needed", memory.kv_bytes, " and ".join(each)),
     ]
 
 

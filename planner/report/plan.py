@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from planner.plan.advice import Advice
+from planner.plan.splits import Split
 from planner.plan.types import Plan, StepTime
-from planner.report.cells import bullets, facts, gain, heading, small, table, words
+from planner.report.cells import bullets, facts, gain, heading, rate, small, table, words
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
@@ -57,6 +58,18 @@ def advice_view(advice: Sequence[Advice]) -> RenderableType:
         remarks += [] if row.lossless else ["lowers precision"]
         found.add_row(gain(row.gain), show_seconds(row.step_s), change, words("\n".join(remarks)))
     return Group(title, found)
+
+
+def splits_view(found: Sequence[Split]) -> RenderableType:
+    """Every split that was tried, those that fit first."""
+    headers = ("tensor", "pipeline", "expert", "GPUs", "step", "tokens/s", "per GPU", "")
+    rows = table(headers, left=(7,))
+    for split in found:
+        ways = (split.tensor, split.pipeline, split.expert, split.gpus)
+        rates = (rate(split.tokens_per_s), rate(split.tokens_per_s_per_gpu))
+        remark = "" if split.fits else "does not fit"
+        rows.add_row(*map(str, ways), show_seconds(split.step_s), *rates, remark)
+    return Group(heading("Splits that were planned, by tokens a second and GPU"), rows)
 
 
 def explanation(plan: Plan) -> RenderableType:

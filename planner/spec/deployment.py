@@ -22,12 +22,8 @@ GAP = "?"
 
 def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
-    faults = [
-        *_gaps(deployment),
-        *_question(deployment),
-        *_groups(deployment),
-        *_unbuilt(deployment),
-    ]
+    faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
+    faults += [*_unbuilt(deployment), *_experts(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -87,14 +83,22 @@ def _groups(deployment: DeploymentSpec) -> list[Fault]:
     return faults
 
 
+def _experts(deployment: DeploymentSpec) -> list[Fault]:
+    """Experts lie over the ranks of each replica, or over those of all replicas."""
+    parallel = deployment.parallel
+    tensor, everywhere = parallel.tensor, parallel.tensor * parallel.data
+    if tensor % parallel.expert == 0 or parallel.expert == everywhere:
+        return []
+    place = parallel.origin.at("expert")
+    message = f"{parallel.expert} do not fit tensor {tensor} × data {parallel.data} ranks"
+    hint = f"a divisor of {tensor}, or {everywhere}: expert parallelism reuses those ranks"
+    return [place.fault(said(place.path, message), hint)]
+
+
 def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:
     found = [
         (name, hint) for name, hint in _UNBUILT.items() if getattr(deployment, name) is not None
     ]
-    if deployment.parallel.pipeline > 1:
-        found.append(("parallel.pipeline", "use parallel.tensor or parallel.data"))
-    if deployment.parallel.expert > 1:
-        found.append(("parallel.expert", "use parallel.tensor, which splits each expert"))
     places = [(deployment.origin.at(*name.split(".")), hint) for name, hint in found]
     faults = [place.fault(said(place.path, "not supported yet"), hint) for place, hint in places]
     return faults + _load(deployment)

@@ -20,8 +20,17 @@ PATHS = sorted((folder("catalog") / "backends").glob("*.yaml"))
 GPUS = {p.stem: load_file(p, "gpu") for p in (folder("catalog") / "gpus").glob("*.yaml")}
 BACKENDS = {path.stem: load_file(path, "backend") for path in PATHS}
 
-FACTS = {"version", "gpu", "vendor", "architecture", "capability", "memory_gib", "tensor", "data"}
-FACTS |= {"peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS = {
+    "version",
+    "gpu",
+    "vendor",
+    "architecture",
+    "capability",
+    "memory_gib",
+    "tensor",
+    "pipeline",
+}
+FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 
 KERNELS = """

@@ -92,3 +92,9 @@ def test_a_faulty_overlay_ends_the_plan_with_its_place(run, deployment, overlay,
     outcome = run("plan", deployment, "--catalog", overlay(body))
     assert outcome.code == 2
     assert f"rtx-4090-vllm-runs.yaml:{place}" in outcome.err
+
+
+def test_a_folder_of_overlays_alone_leaves_validate_the_constants_that_ship(run, overlay):
+    pytest.importorskip("aiconfigurator_core")
+    words = ("validate", "--family", "elementwise", "--gpu", "h100-sxm", "--json")
+    assert run(*words, "--catalog", overlay()).out == run(*words).out

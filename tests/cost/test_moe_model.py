@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernel_samples import drawn_constants, machine, typical
 
 from planner.cost.kernels.moe import KERNELS, KINDS, MODEL, MoeShape
-from planner.cost.kernels.moe_load import Load, balanced, power_law, random
+from planner.ops.moe_load import Load, balanced, power_law, random
 
 NAMES = [f"{kernel}_{kind}" for kernel in KERNELS for kind in KINDS]
 PLAIN = {

@@ -202,6 +202,13 @@ def test_kernels_that_inductor_writes_for_a_cpu_are_operators():
     assert [kernel.name for kernel in run.kernels] == ["graph_0_cpp_fused_mul_silu_1"]
 
 
+def test_calls_without_end_are_no_trouble():
+    """A thousand ranges, one inside the other, around one operator."""
+    deep = [op("scope", at, 3000 - 2 * at) for at in range(1000)]
+    run = cpu_trace(*deep, op("aten::mm", 5000, 7))
+    assert [kernel.name for kernel in run.kernels] == ["aten::mm"]
+
+
 def test_views_alone_are_no_trace():
     with pytest.raises(PlannerError, match="holds no GPU kernel"):
         cpu_trace(op("aten::view", 1, 2))

@@ -8,7 +8,7 @@ from planner.graph.build import model_graph
 from planner.graph.program import program
 from planner.lab.operators import MAKERS
 from planner.lab.refusal import LabRefused
-from planner.lab.step import check
+from planner.lab.step import check, needed_bytes
 from planner.ops.types import Formats
 from planner.spec.catalog import Catalog
 from planner.spec.question import blocks_of
@@ -72,3 +72,13 @@ def test_the_lab_runs_most_models_of_the_catalogue():
         if {n["op"] for b in program_of(name)["blocks"] for n in b["nodes"]} <= MAKERS.keys()
     ]
     assert len(runnable) > 0.9 * len(names)
+
+
+def test_a_step_needs_the_bytes_of_its_weights_and_cache():
+    """494 M parameters of 2 bytes, and 12,288 bytes of K and V for each of 4 × 256 tokens.
+
+    Norms and biases are left out: 24 · (2·896 + 896 + 2·128) + 896 parameters of 494,032,768.
+    """
+    vectors = 24 * (2 * 896 + 896 + 2 * 128) + 896
+    expected = 2 * (494_032_768 - vectors) + 12_288 * 4 * 256
+    assert needed_bytes(program_of("qwen2.5-0.5b-instruct"), 2) == expected

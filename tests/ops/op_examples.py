@@ -44,22 +44,36 @@ class Example:
 ROW = shape(TOKENS, 64)
 IMAGE = shape(BATCH, 3, 8, 8)
 ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
+ROUTED = (ROW, shape(TOKENS, 8))
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+STATES = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
+MIXED = (shape(TOKENS, 2 * 2 * 8 + 4 * 16), shape(TOKENS, 4))
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "linear": (Example((ROW,), {"features": 48, "bias": True}), Example((ROW,), {"features": 48})),
     "matmul": (Example((shape(TOKENS, 64), shape(64, 32))),),
     "attention": (
         Example(ATTENTION, HEADS),
-        Example(ATTENTION, {**HEADS, "window": 7}),
+        Example(ATTENTION, {**HEADS, "window": 7, "sinks": True}),
+        Example(ATTENTION, {**HEADS, "chunk": 1000}),
         Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
     ),
+    "causal_conv1d": (Example((ROW, shape(TOKENS, 32)), {"kernel": 4, "bias": True}),),
+    "linear_attention": (
+        Example(MIXED, {**STATES, "chunk": 8, "weights": 8}),
+        Example(MIXED, {**STATES, "chunk": 5, "rule": "delta", "state": "activations"}),
+    ),
+    "selective_scan": (Example((ROW, ROW, shape(TOKENS, 8), shape(TOKENS, 8)), {"size": 8}),),
     "rope": (Example((ROW, shape(TOKENS, 32)), {"head_dim": 16, "rotary": 8}),),
     "kv_cache_write": (Example((shape(TOKENS, 32), shape(TOKENS, 32))),),
     "embedding": (Example((shape(TOKENS),), {"rows": 100, "features": 64}),),
     "select_last": (Example((ROW,)),),
     "sampling": (Example((shape(SEQUENCES, 100),)),),
-    "rms_norm": (Example((ROW,)), Example((ROW,), {"size": 16, "weight": False})),
+    "rms_norm": (
+        Example((ROW,)),
+        Example((ROW,), {"size": 16, "weight": False}),
+        Example((ROW,), {"groups": 2}),
+    ),
     "layer_norm": (Example((ROW,)), Example((ROW,), {"weight": False, "bias": False})),
     "softmax": (Example((ROW,)),),
     "quantize": (Example((ROW,)),),
@@ -69,8 +83,40 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         name: (Example((ROW,)),)
         for name in ("scale", "relu", "relu2", "silu", "gelu", "sigmoid", "tanh", "softcap")
     },
+    "moe_router": (
+        Example((ROW,), {"experts": 8, "top_k": 2}),
+        Example(
+            (ROW,),
+            {
+                "experts": 8,
+                "top_k": 2,
+                "groups": 4,
+                "top_groups": 2,
+                "bias": True,
+                "score": "sigmoid",
+                "fp32": True,
+            },
+        ),
+    ),
+    "moe": (
+        Example(ROUTED, {"experts": 8, "top_k": 2, "intermediate": 32}),
+        Example(
+            ROUTED,
+            {
+                "experts": 8,
+                "top_k": 8,
+                "intermediate": 32,
+                "gated": False,
+                "bias": True,
+                "quantizable": False,
+            },
+        ),
+    ),
+    "row_scale": (Example((ROW, shape(TOKENS, 1))),),
+    "rank_sum": (Example((ROW,)),),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
+    "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),
     "flatten": (Example((IMAGE,)),),

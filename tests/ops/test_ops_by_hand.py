@@ -79,6 +79,35 @@ def test_a_windows_scores_are_a_rectangle_of_the_keys_in_reach():
     assert cases[0][0].work(cases[0][1]).matmul_flops == 2 * 16 * 3 * 20
 
 
+def test_sinks_are_one_weight_a_head_and_one_more_column_of_each_row():
+    attributes = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+    inputs = (shape(TOKENS, 128), shape(64))
+    plain, sinks = (
+        list(sites("attention", Example(inputs, {**attributes, "sinks": there}), STEP))[2]
+        for there in (False, True)
+    )
+    assert plain[1].parameters == ()
+    assert [p.elements for p in sinks[1].parameters] == [8]
+    # In 16 bit; maximum, exponential (4), sum and division for one more logit a token and head.
+    assert sinks[0].work(sinks[1]).weight_bytes == 8 * 2
+    more = sinks[0].work(sinks[1]).vector_flops - plain[0].work(plain[1]).vector_flops
+    assert more == 7 * M * 8
+    # Two ranks hold four of the eight each.
+    halved, _ = make("attention", **attributes, sinks=True).sharded(2)
+    assert halved.parts()[2].op.sinks == 4
+
+
+def test_a_query_looks_back_within_a_window_or_chunks_but_not_both_ways():
+    attributes = {"heads": 8, "kv_heads": 2, "head_dim": 16}
+    inputs = (shape(TOKENS, 128), shape(64))
+    assert refusal("attention", *inputs, **attributes, window=4, chunk=8) == (
+        "attention looks back within a window or within chunks, not both"
+    )
+    assert refusal("attention", *inputs, **attributes, chunk=8, causal=False) == (
+        "a window needs causal attention: it looks back only"
+    )
+
+
 def test_rope_is_three_flops_a_rotated_element_and_one_row_of_its_table_a_token():
     found = work("rope", shape(TOKENS, 64), shape(TOKENS, 32), head_dim=16, rotary=8)
     assert found == Work(vector_flops=3 * M * 96 * 8 / 16, weight_bytes=M * 8 * 2)
@@ -277,3 +306,91 @@ def test_what_does_not_divide_over_the_ranks_is_refused_in_words(sentence, attem
 
 def test_the_folder_is_the_register():
     assert len(OPERATORS.names()) == len(set(OPERATORS.names())) > 20
+
+
+def test_a_recurrent_step_reads_and_writes_each_state_once():
+    # 4 heads of 8 × 16 and 2 key heads: queries and keys 2 × 2 × 8, values 4 × 16.
+    attributes = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
+    inputs = (shape(TOKENS, 32 + 64), shape(TOKENS, 4))
+    decode = load(7, 1, 100)
+    state = 4 * 8 * 16 * 4  # FP32
+    for rule, flops in (("sum", 4), ("delta", 6)):
+        [(op, site)] = sites(
+            "linear_attention", Example(inputs, {**attributes, "rule": rule}), decode
+        )
+        assert op.state_bytes(inputs, FORMATS) == state
+        found = op.work(site)
+        assert (found.cache_read_bytes, found.cache_write_bytes) == (7 * state, 7 * state)
+        assert found.matmul_flops == 7 * 4 * flops * 8 * 16
+        assert op.executed(site, None) == found  # a token alone needs no chunk
+    # Two tokens in a first step have no state to read, and twice the FLOPs.
+    [(op, site)] = sites("linear_attention", Example(inputs, attributes), load(7, 2, 2))
+    found = op.work(site)
+    assert (found.cache_read_bytes, found.cache_write_bytes) == (0, 7 * state)
+    assert found.matmul_flops == 7 * 2 * 4 * 4 * 8 * 16
+
+
+def test_a_prompt_is_computed_in_whole_chunks():
+    # 10 tokens in chunks of 8: two chunks, 16 rows.
+    attributes = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16, "chunk": 8}
+    inputs = (shape(TOKENS, 32 + 64), shape(TOKENS, 4))
+    step = load(3, 10, 10)
+    [(op, site)] = sites("linear_attention", Example(inputs, attributes), step)
+    # A chunk: 8 rows × 4 heads × 4·8·16 on the state; squares 2·8·8 × (4 heads · 16 + 2 · 8).
+    chunk = 8 * 4 * 4 * 8 * 16 + 2 * 64 * (4 * 16 + 2 * 8)
+    assert op.executed(site, None).matmul_flops == 3 * 2 * chunk
+    # Each chunk's start state in FP32 and 2 squares of 8 × 8 in 16 bit, written and read.
+    assert op.executed(site, None).scratch_bytes == 3 * 2 * 2 * (4 * 8 * 16 * 4 + 2 * 64 * 2)
+    [(op, site)] = sites("linear_attention", Example(inputs, {**attributes, "rule": "delta"}), step)
+    # Delta: 6 on the state, squares 8·8·(6·8 + 4·16) and the inverse 8³/3, per head.
+    chunk = 4 * (8 * 6 * 8 * 16 + 64 * (48 + 64) + 512 / 3)
+    assert op.executed(site, None).matmul_flops == pytest.approx(3 * 2 * chunk, rel=1e-12)
+    # State, W (8 × 8), U and the new values (8 × 16 each) and the 8 × 8 inverse per head, 16 bit.
+    handed = 4 * (8 * 16 + 8 * 8 + 2 * 8 * 16 + 8 * 8) * 2
+    assert op.executed(site, None).scratch_bytes == 3 * 2 * 2 * handed
+
+
+def test_a_causal_convolution_keeps_all_but_one_of_its_kernel():
+    inputs = (shape(TOKENS, 64), shape(TOKENS, 32))
+    [(op, site)] = sites("causal_conv1d", Example(inputs, {"kernel": 4, "bias": True}), STEP)
+    assert site.outputs[0].shape == shape(TOKENS, 96)
+    assert op.state_bytes(inputs, FORMATS) == 3 * 96 * 2
+    found = op.work(site)
+    assert found.vector_flops == 2 * 4 * 96 * M
+    assert found.weight_bytes == (4 + 1) * 96 * 2
+    assert found.cache_read_bytes == found.cache_write_bytes == 3 * 3 * 96 * 2
+
+
+def test_a_selective_scan_keeps_a_row_of_state_a_channel():
+    inputs = (shape(TOKENS, 64), shape(TOKENS, 64), shape(TOKENS, 8), shape(TOKENS, 8))
+    [(op, site)] = sites("selective_scan", Example(inputs, {"size": 8}), STEP)
+    assert op.state_bytes(inputs, FORMATS) == 64 * 8 * 4
+    # 10 FLOPs an element of the state, 8 a channel; A and the skip D are learned.
+    assert op.work(site).vector_flops == M * 64 * (8 * 10 + 8)
+    assert op.work(site).weight_bytes == 64 * (8 + 1) * 2
+
+
+def test_recurrent_operators_refuse_inputs_that_do_not_fit():
+    inputs = (shape(TOKENS, 90),)
+    attributes = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
+    assert "need a last side of 96" in refusal("linear_attention", *inputs, **attributes)
+    attributes = {"heads": 4, "key_heads": 3, "key_dim": 8, "value_dim": 16}
+    assert "do not share 3 key heads" in refusal("linear_attention", *inputs, **attributes)
+    row, narrow = shape(TOKENS, 64), shape(TOKENS, 32)
+    assert "but Δ is [tokens, 32]" in refusal("selective_scan", row, narrow, row, row, size=64)
+    assert "last side of 8" in refusal("selective_scan", row, row, narrow, narrow, size=8)
+
+
+def test_states_are_split_over_ranks_by_head():
+    whole = make("linear_attention", heads=32, key_heads=2, key_dim=8, value_dim=16, weights=96)
+    on_four, _ = whole.sharded(4)
+    # Key heads are replicated past their number, as groups of Mamba-2 are.
+    assert (on_four.heads, on_four.key_heads, on_four.weights) == (8, 1, 24)
+    assert on_four.state_bytes((), FORMATS) == whole.state_bytes((), FORMATS) / 4
+
+
+def test_norms_of_groups_have_weights_for_the_whole_row():
+    assert work("rms_norm", shape(TOKENS, 64), groups=4).weight_bytes == 64 * 2
+    assert refusal("rms_norm", shape(TOKENS, 64), groups=3) == (
+        "rows of 64 do not split into 3 groups"
+    )

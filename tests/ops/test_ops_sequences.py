@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.ops.attention import Heads
+from planner.ops.heads import Heads
 from planner.ops.types import Dim, Load, Pairs, SequenceGroup
 
 GROUPS = st.builds(
@@ -91,6 +91,54 @@ def test_formulas_take_arrays(groups, window, tile):
         lambda g: g.query_tiles(tile),
     ):
         assert ask(together).tolist() == [ask(g) for g in groups]
+
+
+def chunk_of(group: SequenceGroup, query: int, chunk: int) -> range:
+    """Positions that the query-th new token sees: its chunk, as far as itself."""
+    own = group.kv_tokens - group.new_tokens + query
+    return range(own // chunk * chunk, own + 1)
+
+
+CHUNKS = st.integers(1, 50)
+
+
+@given(GROUPS, CHUNKS)
+def test_chunks_see_the_keys_from_their_beginning_to_the_query(group, chunk):
+    seen = [chunk_of(group, query, chunk) for query in range(group.new_tokens)]
+    heads, step = Heads(8, 2, 16, chunk=chunk), Load((group,))
+    assert heads.useful_pairs(step) == group.count * sum(map(len, seen))
+    assert heads.cache_tokens(step) == group.count * len(set().union(*seen))
+
+
+@given(GROUPS, CHUNKS, TILES)
+def test_a_tiled_kernel_computes_no_less_than_the_pairs_within_chunks(group, chunk, tile):
+    heads, step = Heads(8, 2, 16, chunk=chunk), Load((group,))
+    useful = heads.useful_pairs(step)
+    assert useful <= heads.tiled_pairs(step, tile) <= heads.rectangle_pairs(step)
+    assert step.size(Pairs(chunk=chunk)) == heads.rectangle_pairs(step)
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=5), CHUNKS)
+def test_chunks_take_arrays(groups, chunk):
+    columns = (
+        np.array([getattr(g, name) for g in groups])
+        for name in ("count", "new_tokens", "kv_tokens")
+    )
+    together, heads = Load((SequenceGroup(*columns),)), Heads(8, 2, 16, chunk=chunk)
+    for ask in (heads.useful_pairs, heads.cache_tokens, heads.rectangle_pairs):
+        assert ask(together).tolist() == [ask(Load((g,))) for g in groups]
+
+
+def test_a_chunk_begins_anew_where_a_window_slides():
+    # Chunks of 8192: position 8192 is the first of the second chunk and sees itself alone, where
+    # a window of 8192 sees 8192 keys.
+    group = Load((SequenceGroup(1, 1, 8193),))
+    assert Heads(1, 1, 1, chunk=8192).cache_tokens(group) == 1
+    assert Heads(1, 1, 1, window=8192).cache_tokens(group) == 8192
+    # A prompt of 20480 is 8192 + 8192 + 4096: 2 × 8192·8193/2 + 4096·4097/2 pairs.
+    prompt = Load((SequenceGroup(1, 20480, 20480),))
+    pairs = 2 * 8192 * 8193 / 2 + 4096 * 4097 / 2
+    assert Heads(1, 1, 1, chunk=8192).useful_pairs(prompt) == pairs
 
 
 def test_a_decode_step_attends_once_to_every_cached_token():

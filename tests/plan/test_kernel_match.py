@@ -172,6 +172,40 @@ def test_step_gap_and_totals_are_of_one_step():
     assert (found.launches, found.planned_launches) == (len(sequence), len(sequence) + 2)
 
 
+EL = "void at::native::vectorized_elementwise_kernel<4, at::native::{}>".format
+ADD, EPS, RSQRT = EL("CUDAFunctor_add<bf16>"), EL("CUDAFunctorOnSelf_add"), EL("rsqrt_kernel_cuda")
+SILU, NEG, POW = EL("silu_kernel"), EL("neg_kernel_cuda"), EL("pow_tensor_scalar_kernel_impl")
+MUL, COPY = EL("BinaryFunctor<MulFunctor>"), EL("bfloat16_copy_kernel_cuda")
+MEAN, CAT = "void at::native::reduce_kernel<512, MeanOps<float>>", "CatArrayBatchedCopy<2u>"
+EAGER_NORM = [COPY, POW, MEAN, EPS, RSQRT, MUL, COPY, MUL]
+EAGER_ROPE = [MUL, NEG, CAT, MUL, ADD] * 2
+ANGLES = [GEMM, CAT, EL("cos_kernel"), EL("sin_kernel")]
+FLASH = "void pytorch_flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128>>"
+EAGER_LAYER = [*EAGER_NORM, GEMM, GEMM, GEMM, *EAGER_ROPE]
+EAGER_LAYER += ["void index_copy_kernel_impl<2>"] * 2 + [FLASH, GEMM, ADD, *EAGER_NORM]
+EAGER_LAYER += [GEMM, SILU, GEMM, MUL, GEMM, ADD]
+EAGER_STEP = ["void vectorized_gather_kernel<16>", *ANGLES, *EAGER_LAYER * LAYERS]
+EAGER_STEP += [*EAGER_NORM, GEMM, COPY, "void reduce_kernel<ArgMaxOps>"]
+"""Llama of transformers, op by op (modeling_llama.py): up is computed after silu."""
+
+
+def test_an_eager_step_of_hundreds_of_launches_a_name_is_laid_out_op_by_op():
+    """42 launches a layer; adds, norms and RoPE share their names. All but the angles' few match."""
+    text = "{model: llama-3.1-8b-instruct, gpu: h100-sxm, backend: {name: pytorch-eager}, "
+    text += "step: {decode: {batch: 8, context: 1100}}}"
+    eager = assemble(ask(load_text(text, "deploy.yaml"), Catalog.standard()))
+    found = match(run([KernelStep(name, US) for name in EAGER_STEP]), eager)
+    once = {"embed_tokens": 1, "lm_head": 1, "final_norm": 8, "sampling": 2}
+    layer = {"q_proj": 1, "up_proj": 1, "act": 1, "act_mul": 1, "rope": 10, "kv_cache_write": 2}
+    layer |= {"attention_residual": 1, "mlp_residual": 1, "post_attention_norm": 8, "down_proj": 1}
+    for node, launches in once.items():
+        assert (row_of(found, node).found, row_of(found, node).launches) == (1, launches)
+    for node, launches in layer.items():
+        row = row_of(found, node)
+        assert (row.found, row.launches) == (LAYERS, LAYERS * launches), node
+    assert sum(row.launches for row in found.unmatched) <= len(ANGLES)
+
+
 def totals(**calls_and_us):
     return tuple(KernelTime(name, calls, us * US) for name, (calls, us) in calls_and_us.items())
 

@@ -216,11 +216,6 @@ SPEC = {
     "prefix cache": (STEP + "prefix_cache: 0.5\n", "4:15", "not supported yet"),
     "pools": (STEP + "pools: [a]\n", "4:8", "not supported yet"),
     "adapters": (STEP + "adapters: 4\n", "4:11", "not supported yet"),
-    "pipeline": (
-        STEP + "parallel: {pipeline: 2}\n",
-        "4:22",
-        "parallel.pipeline: not supported yet",
-    ),
     "expert": (STEP + "parallel: {expert: 2}\n", "4:20", "parallel.expert: not supported yet"),
     "closed loop": (
         "model: m\ngpu: g\nworkload: {concurrency: 4, input: 1, output: 1}\n",

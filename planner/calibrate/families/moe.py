@@ -14,7 +14,7 @@ from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
 from planner.cost.kernels.moe import MODEL, MoeShape
-from planner.cost.kernels.moe_load import balanced, power_law
+from planner.ops.moe_load import balanced, power_law
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -53,13 +53,14 @@ class Planner:
         if case.deployment is None:
             return Answered(case, None, "; ".join(_line(fault) for fault in case.faults))
         try:
-            return Answered(case, answer(self._plan(case), case.measured, origin), None)
+            return Answered(case, answer(self.plan(case), case.measured, origin), None)
         except SpecError as error:
             return Answered(case, None, "; ".join(_line(fault) for fault in error.faults))
         except PlannerError as error:
             return Answered(case, None, _line(case.deployment.origin.fault(str(error))))
 
-    def _plan(self, case: Case) -> Plan:
+    def plan(self, case: Case) -> Plan:
+        """The plan of a case that is right. Raises SpecError, and UsageError without a place."""
         assert case.deployment is not None
         asked = case.deployment.model_dump_json(exclude={"name"})
         if asked not in self._plans:

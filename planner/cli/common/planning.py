@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.common import archive
+from planner.errors import UsageError
 from planner.plan.assemble import assemble
 from planner.plan.types import Plan
 from planner.spec.catalog import Catalog, is_path
@@ -15,6 +16,7 @@ from planner.spec.question import CostModel, ask
 
 if TYPE_CHECKING:
     from planner.plan.advice import Advice
+    from planner.plan.splits import Split
 
 
 def catalog_of(folders: Sequence[Path]) -> Catalog:
@@ -27,6 +29,27 @@ def plan_of(
 ) -> Plan:
     """The plan of a deployment file."""
     return assemble(ask(load_deployment(file, sets), catalog, cost_model))
+
+
+def split_sets(
+    file: Path, sets: Sequence[str], catalog: Catalog, cost_model: CostModel, asked: str
+) -> tuple[tuple[Split, ...], tuple[str, ...]]:
+    """``sets`` with the split that ``--tp`` asks for, and the splits that were tried for it.
+
+    Raises UsageError where ``asked`` is neither a number nor ``auto``, or nothing fits in a node.
+    """
+    from planner.plan.splits import MOST, best, splits
+
+    if asked.isascii() and asked.isdigit():
+        return (), (*sets, f"parallel.tensor={asked}")
+    if asked != "auto":
+        raise UsageError(f"--tp takes a number or auto, not {asked!r}", "as in --tp 2")
+    found = splits(ask(load_deployment(file, sets), catalog, cost_model))
+    chosen = best(found)
+    if chosen is None:
+        hint = "a smaller load, narrower weights, or a GPU with more memory"
+        raise UsageError(f"no split over up to {MOST} GPUs fits", hint)
+    return found, (*sets, *chosen.sets)
 
 
 def named_plan(

@@ -16,7 +16,7 @@ from planner.cost.kernels.attention_decode import CONSTANTS, DecodeKernel, Strea
 from planner.cost.kernels.attention_prefill import COMMON, PrefillKernel, prefill_s
 from planner.cost.kernels.types import Constants, KernelModel, Variant
 from planner.cost.types import Device
-from planner.num import Number, ceil_div, minimum
+from planner.num import Number, ceil_div, minimum, where
 
 PREFILL_KERNELS: dict[str, PrefillKernel] = {
     "fa3": PrefillKernel(64, persistent=True, diagonal=0.5),
@@ -49,7 +49,9 @@ class MlaShape:
     latent_dim: Number = 512
     rope_dim: Number = 64
     head_dim: Number = 128
-    """Elements of a key without its position, and of a value."""
+    """Elements of a key without its position, and of a value where that is not given."""
+    value_dim: Number = 0
+    """0: as wide as a key without its position."""
 
 
 PREFILL_VARIANTS = {
@@ -75,7 +77,7 @@ def expanded(shape: MlaShape) -> AttentionShape:
         shape.heads,
         shape.heads,
         shape.head_dim + shape.rope_dim,
-        shape.head_dim,
+        where(shape.value_dim > 0, shape.value_dim, shape.head_dim),
     )
 
 

@@ -4,7 +4,7 @@
     memory_j  = T·w_j·b·h / (η_m·BW)        compute_j = 2·P·w_j / (η_c·peak)
     w_1 = g·I·H, K_1 = H;   w_2 = I·H, K_2 = I
 
-P pairs and T touched experts come from `planner.cost.kernels.moe_load`; b is bytes per weight with
+P pairs and T touched experts come from `planner.ops.moe_load`; b is bytes per weight with
 scales; g is 2 for gated experts. Kernels pass activations through memory between the two grouped
 GEMMs: Triton's and Intel's once per routed token whether its expert is local or not, the others
 per local pair plus a gather and a scatter of the hidden rows. h < 1 only where a benchmark repeats

@@ -127,6 +127,9 @@ class KernelName(Spec):
     engine_name: str
     profile_patterns: tuple[Pattern, ...] = ()
     launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
+    kernel: str | None = Field(
+        None, description="Which kernel of the models of routed experts it is, as in `triton`"
+    )
 
 
 class CaptureMode(Spec):
@@ -227,6 +230,11 @@ class BackendSpec(CatalogSpec):
     flags: dict[str, FlagSpec] = Field(default_factory=dict)
     fusions: tuple[FusionRule, ...] = ()
     kernels: tuple[KernelName, ...] = ()
+    exchange: tuple[Choice, ...] = Field(
+        (),
+        description="How tokens of several data replicas reach their experts: `gather` (all ranks"
+        " see all tokens, the default) or `all_to_all`",
+    )
     capture: CaptureSpec
     host: HostSpec
     memory: ReserveSpec

@@ -107,6 +107,7 @@ class MeasuredRuns(Spec):
 
     count: int = Field(ge=1, description="Runs that count; repeats of one plan count once")
     ids: tuple[str, ...] = Field((), description="Ids of the recorded runs")
+    dates: tuple[str, ...] = Field((), description="Days on which they were recorded")
     versions: tuple[str, ...] = Field((), description="Versions of the engine that ran")
     kinds: tuple[Literal["decode", "prefill", "mixed", "shapes"], ...] = Field(
         (), description="What the measured steps were"

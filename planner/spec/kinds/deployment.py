@@ -88,6 +88,19 @@ class Workload(Spec):
     output: int = Field(gt=0, le=100_000_000)
 
 
+class Experts(Spec):
+    """How the router of a mixture of experts is taken to choose."""
+
+    load: Literal["uniform", "balanced", "power-law"] = Field(
+        "uniform",
+        description="`uniform`: every expert as likely as any other; `balanced`: as many tokens"
+        " for each; `power-law`: some far more popular, as benchmarks draw them",
+    )
+    alpha: float = Field(
+        1.2, gt=0, le=4, description="Exponent of the power law; 1.01 and 1.2 are customary"
+    )
+
+
 class Host(Spec):
     """The machine around the GPU."""
 
@@ -111,6 +124,7 @@ class DeploymentSpec(Spec):
     step: Step | None = None
     workload: Workload | None = None
     host: Host = Field(default_factory=Host)
+    experts: Experts = Field(default_factory=Experts)
     calibration: str | None = Field(
         None, description="Catalogue name or path; by default the nearest one of the catalogue"
     )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from math import comb
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from planner.num import Number, minimum
 
@@ -38,6 +40,43 @@ class Load:
     """Local experts with at least one token: what of the weights is read."""
 
 
+RoutingKind = Literal["uniform", "balanced", "power-law"]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """How a router is taken to choose."""
+
+    kind: RoutingKind = "uniform"
+    """``uniform``: every expert is as likely as any other (`random`)."""
+    alpha: float = 1.2
+    """Exponent of the power law."""
+
+    def busiest(self, tokens: Number, top_k: int, experts: int, ep: int) -> Load:
+        """Expected work of the busiest of ``ep`` ranks: the one that the others wait for."""
+        if self.kind == "balanced":
+            return balanced(tokens, top_k, experts, ep)
+        if self.kind == "uniform":
+            return random(tokens, top_k, experts, ep)
+        return _drawn(tokens, top_k, experts, ep, self.alpha)
+
+    def mean(self, tokens: Number, top_k: int, experts: int, ep: int) -> Load:
+        """Expected work of a rank, all ranks alike: ``ep`` of them make the whole."""
+        whole = self.busiest(tokens, top_k, experts, 1)
+        return Load(tokens * top_k / ep, whole.touched / ep)
+
+
+UNIFORM = Routing()
+
+
+def reached(top_k: int, experts: int, ep: int) -> float:
+    """Share of tokens that have an expert on a given one of ``ep`` ranks, all experts alike.
+
+    1 − C(E − E/ep, k) / C(E, k): the k distinct experts of a token all lie on other ranks.
+    """
+    return 1 - comb(experts - experts // ep, top_k) / comb(experts, top_k)
+
+
 def balanced(tokens: Number, top_k: Number, experts: Number, ep: Number) -> Load:
     """Every expert gets as many tokens as any other: the least a rank can do."""
     pairs = tokens * top_k / ep
@@ -57,6 +96,26 @@ def random(tokens: Number, top_k: int, experts: int, ep: int) -> Load:
     above = NormalDist().inv_cdf((ep - 0.375) / (ep + 0.25)) if ep > 1 else 0.0
     pairs = minimum(mean + above * spread, tokens * min(top_k, local))
     return Load(pairs, minimum(local * (1 - (1 - top_k / experts) ** tokens), pairs))
+
+
+def _drawn(tokens: Number, top_k: int, experts: int, ep: int, alpha: float) -> Load:
+    """`power_law` for one number of tokens, or an array of them."""
+    import numpy as np
+
+    if not hasattr(tokens, "__array__"):
+        return _one(float(tokens), top_k, experts, ep, alpha)
+    flat = np.asarray(tokens, dtype=np.float64).ravel()
+    others = (np.full(flat.shape, float(each)) for each in (top_k, experts, ep, alpha))
+    load = power_law(flat, *others)
+    return Load(load.pairs.reshape(tokens.shape), load.touched.reshape(tokens.shape))
+
+
+@lru_cache(maxsize=4096)
+def _one(tokens: float, top_k: int, experts: int, ep: int, alpha: float) -> Load:
+    import numpy as np
+
+    load = power_law(*(np.array([float(each)]) for each in (tokens, top_k, experts, ep, alpha)))
+    return Load(float(load.pairs[0]), float(load.touched[0]))
 
 
 def power_law(tokens: Floats, top_k: Floats, experts: Floats, ep: Floats, alpha: Floats) -> Load:

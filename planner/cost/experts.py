@@ -1,0 +1,74 @@
+"""What prices the kernels of a mixture of experts: which model, with what shape and constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from planner.cost.constants import Constants, Fitted
+from planner.cost.kernels import collective, moe
+from planner.cost.kernels.collective import CollectiveShape
+from planner.cost.kernels.moe import MoeShape
+from planner.cost.kernels.types import KernelModel
+from planner.graph.types import Node
+from planner.ops.moe import Moe
+from planner.ops.moe_exchange import Combine, Dispatch
+from planner.ops.types import Site, static
+
+CHAINS = moe.MODEL.family
+"""The family whose floor holds all launches of its chain of kernels."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """One kernel (or chain) of routed experts as its model sees it."""
+
+    model: KernelModel[Any]
+    shape: Any
+    fitted: Fitted
+    moved_bytes: float
+    """HBM bytes that the model accounts for."""
+
+
+def routed(node: Node, site: Site, kernel: str | None, constants: Constants) -> Routed | None:
+    """Routed experts, or the exchange of their tokens; None for any other operator."""
+    if isinstance(node.op, Moe):
+        return _experts(node.op, site, constants.moe(kernel, *_formats(node)))
+    if isinstance(node.op, Dispatch | Combine):
+        return _exchange(node.op, site, constants)
+    return None
+
+
+def _formats(node: Node) -> tuple[str, str]:
+    return node.parameters[0].dtype, node.matmul_dtype
+
+
+def _experts(op: Moe, site: Site, fitted: Fitted) -> Routed:
+    """The whole chain on the busiest rank, from ready scores on."""
+    busiest = op.busiest(site)
+    hidden = static(site.inputs[0].shape[-1])
+    shape = MoeShape(
+        float(site.rows()),
+        hidden,
+        op.intermediate,
+        op.top_k,
+        float(busiest.pairs),
+        float(busiest.touched),
+        op.gated,
+    )
+    moved = sum(op.input_bytes(site)) + sum(t.bytes(site.load) for t in site.outputs)
+    moved = moved + op.executed(site, None).private_bytes
+    return Routed(moe.MODEL, shape, fitted, float(moved))
+
+
+def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Routed:
+    """A message of as many bytes as this rank sends: (N − 1)/N of the operator's S."""
+    gathers = op.exchange == "gather"
+    ranks = op.layout.replicas if gathers else op.layout.experts
+    name = "all_to_all"
+    if gathers:
+        name = "all_gather" if isinstance(op, Dispatch) else "reduce_scatter"
+    sent = float(op.work(site).link_bytes)
+    shape = CollectiveShape(sent * ranks / (ranks - 1), float(ranks))
+    moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+    return Routed(collective.MODEL, shape, constants.collective(name), moved)

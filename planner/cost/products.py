@@ -1,0 +1,80 @@
+"""Matrix products that operators other than projections stand for, as one GEMM each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.dtypes import bytes_per_element
+from planner.graph.types import Node
+from planner.ops.conv import Conv2d
+from planner.ops.linear import MatMul
+from planner.ops.mla import HeadLinear
+from planner.ops.moe import MoeRouter
+from planner.ops.types import Operator, Site, static
+
+
+@dataclass(frozen=True)
+class Product:
+    """A GEMM of [rows, depth] by [depth, features]."""
+
+    rows: float
+    depth: float
+    features: float
+    dtype: str
+    """What the matrix units multiply."""
+    weight_bytes: float
+    """Of one element of the second operand."""
+
+
+def product(node: Node, site: Site) -> Product | None:
+    """The GEMM that a node stands for; None where it stands for none."""
+    make = _PRODUCTS.get(type(node.op))
+    return make(node, site) if make else None
+
+
+def _rows(site: Site) -> float:
+    return float(site.load.elements(site.outputs[0].shape[:-1]))
+
+
+def _width(node: Node) -> float:
+    return bytes_per_element(node.parameters[0].dtype)
+
+
+def _matmul(node: Node, site: Site) -> Product:
+    columns = float(site.load.dim(site.outputs[0].shape[-1]))
+    depth = float(site.load.dim(site.inputs[0].shape[-1]))
+    width = bytes_per_element(site.inputs[1].dtype)
+    return Product(_rows(site), depth, columns, node.matmul_dtype, width)
+
+
+def _router(node: Node, site: Site) -> Product:
+    """A small GEMM. Tables of routed experts begin at ready scores."""
+    op, depth = node.op, static(site.inputs[0].shape[-1])
+    assert isinstance(op, MoeRouter)
+    return Product(_rows(site), depth, op.experts, node.matmul_dtype, _width(node))
+
+
+def _head_linear(node: Node, site: Site) -> Product:
+    """A batched GEMM as one with the columns of all heads: as much work, as many tiles."""
+    op = node.op
+    assert isinstance(op, HeadLinear)
+    columns = op.heads * op.features
+    return Product(_rows(site), op.depth, columns, node.matmul_dtype, _width(node))
+
+
+def _conv(node: Node, site: Site) -> Product:
+    """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
+    op = node.op
+    assert isinstance(op, Conv2d)
+    pixels = float(site.load.elements(site.outputs[0].shape) / op.channels)
+    depth = static(site.inputs[0].shape[1]) * op.kernel**2
+    return Product(pixels, depth, op.channels, node.matmul_dtype, _width(node))
+
+
+_PRODUCTS: dict[type[Operator], Callable[[Node, Site], Product]] = {
+    MatMul: _matmul,
+    MoeRouter: _router,
+    HeadLinear: _head_linear,
+    Conv2d: _conv,
+}

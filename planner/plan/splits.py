@@ -1,0 +1,88 @@
+"""Over how many GPUs, and how: every split of a deployment planned, the best one named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from planner.errors import PlannerError
+from planner.plan.load import step_load
+from planner.plan.memory import changed, held
+from planner.plan.solve import prepare, solve_step
+from planner.spec.question import Question
+
+MOST = 8
+"""GPUs of a node; beyond it the link is another one."""
+_WAYS = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way to share a model out, per data replica."""
+
+    tensor: int
+    pipeline: int
+    expert: int
+    gpus: int
+    """Of one replica."""
+    fits: bool
+    step_s: float
+    tokens_per_s: float
+    tokens_per_s_per_gpu: float
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The split as ``--set`` takes it."""
+        ways = ("tensor", self.tensor), ("pipeline", self.pipeline), ("expert", self.expert)
+        return tuple(f"parallel.{name}={value}" for name, value in ways)
+
+
+def splits(question: Question, most: int = MOST) -> tuple[Split, ...]:
+    """Every split over up to ``most`` GPUs that can be built, by tokens a second and GPU.
+
+    Those that fit come first. Tensor and pipeline sizes are powers of two; experts are cut with
+    the tensor ranks or shared out over them. What does not divide is left out.
+    """
+    found = tuple(_tried(question, most))
+    return tuple(sorted(found, key=lambda split: (not split.fits, -split.tokens_per_s_per_gpu)))
+
+
+def best(found: tuple[Split, ...]) -> Split | None:
+    """The split that makes most of each GPU among those that fit; None where none does.
+
+    Within 1 % the one with fewer GPUs, since neither model nor machine is that exact.
+    """
+    fitting = [split for split in found if split.fits]
+    if not fitting:
+        return None
+    rate = max(split.tokens_per_s_per_gpu for split in fitting)
+    near = [split for split in fitting if split.tokens_per_s_per_gpu >= _NEAR * rate]
+    return min(near, key=lambda split: (split.gpus, -split.tokens_per_s_per_gpu))
+
+
+_NEAR = 0.99
+
+
+def _tried(question: Question, most: int) -> Iterator[Split]:
+    ways = [way for way in _WAYS if way <= most]
+    for tensor, pipeline in product(ways, ways):
+        if tensor * pipeline > most:
+            continue
+        for expert in dict.fromkeys((1, tensor)):
+            try:
+                yield _split(question, tensor, pipeline, expert)
+            except PlannerError:
+                continue
+
+
+def _split(question: Question, tensor: int, pipeline: int, expert: int) -> Split:
+    ways = {"tensor": tensor, "pipeline": pipeline, "expert": expert}
+    asked = changed(question, parallel=ways)
+    prepared, step = prepare(asked), step_load(asked.deployment)
+    step_s = solve_step(prepared, step, modes=()).chosen.timeline.time_s
+    rate = (step.tokens or 1) / step_s
+    gpus = tensor * pipeline
+    return Split(
+        tensor, pipeline, expert, gpus, held(prepared, step).fits, step_s, rate, rate / gpus
+    )
