@@ -17,7 +17,7 @@ from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
-from planner.cost.products import Product, product
+from planner.cost.products import Product, as_run, product
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -159,7 +159,8 @@ class CalibratedEstimator:
             if found:
                 yield self._routed(found)
             elif isinstance(node.op, Linear):
-                linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
+                key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
+                linears.setdefault(key, []).append((node, site))
             elif asked := product(node, site):
                 yield self._gemm(asked)
             elif isinstance(node.op, AttentionScores):
@@ -181,7 +182,8 @@ class CalibratedEstimator:
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
         rows = float(site.load.elements(site.outputs[0].shape[:-1]))
-        return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
+        asked = Product(rows, depth, features, node.matmul_dtype, width)
+        return self._gemm(as_run(asked, node, site))
 
     def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
@@ -204,7 +206,7 @@ class CalibratedEstimator:
     def _gemm(self, ask: Product) -> _Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
         shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
-        fitted = self.constants.gemm(ask.dtype)
+        fitted = self.constants.gemm(ask.dtype, ask.weights, ask.most_share)
         time_s = self._time(gemm.MODEL, fitted, shape)
         moved = depth * features * ask.weight_bytes
         moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
@@ -278,7 +280,13 @@ class CalibratedEstimator:
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
-        key = (model.family, fitted.variant, shape)
+        key = (
+            model.family,
+            fitted.variant,
+            fitted.source,
+            fitted.values.get("matrix_share"),
+            shape,
+        )
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)

@@ -115,6 +115,10 @@ class Formats:
     """What matrix units multiply; narrower than ``activations`` when GEMM inputs are quantised."""
     activations: str
     kv_cache: str
+    kernel: str = ""
+    """The engine's kernel for weights in this format, where its file names it."""
+    matrix_share: float = 1.0
+    """Most of the matrix units' peak that its instructions reach."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.cost.engine import Engine
-from planner.ops.types import Formats
+from planner.graph.modules import Scheme
+from planner.plan.precision import hashed
 from planner.spec.question import Question
 from planner.spec.types import Experts
 
@@ -46,7 +47,7 @@ _REMEMBERED = 4096
 def _content(dump: dict[str, Any]) -> dict[str, Any]:
     """Names at the top of a spec do not count; further in they tell nodes and flags apart.
 
-    Nor do fields of a calibration that say nothing: plans of before there were any stay the same.
+    Nor do later fields that say nothing: plans of before there were any stay the same.
     """
     return {
         key: value
@@ -55,7 +56,14 @@ def _content(dump: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SILENT: dict[str, Any] = {"evidence": "calibrated", "host": None, "efficiency": {}, "runs": None}
+_SILENT: dict[str, Any] = {
+    "evidence": "calibrated",
+    "host": None,
+    "efficiency": {},
+    "runs": None,
+    "quantization": None,
+    "formats": [],
+}
 
 
 def model_digest(question: Question) -> str:
@@ -64,7 +72,7 @@ def model_digest(question: Question) -> str:
     return digest([spec_digest(question.model), blocks])
 
 
-def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
+def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
     """The eight hashes of a question. Names and prices are no part of it."""
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
@@ -74,9 +82,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
         load.append(deployment.experts.model_dump())
     return {
         "model": model_digest(question),
-        "precision": digest(
-            [formats.weights, formats.matmul, formats.activations, formats.kv_cache]
-        ),
+        "precision": digest(hashed(scheme)),
         "parallel": digest(deployment.parallel.model_dump()),
         "device": spec_digest(question.gpu),
         "backend": digest(

@@ -13,6 +13,7 @@ from planner.spec.kinds.backend import (
     CaptureSpec,
     Choice,
     FlagSpec,
+    FormatRule,
     FusionRule,
     HostSpec,
     KernelName,
@@ -53,7 +54,6 @@ from planner.spec.kinds.deployment import (
     Host,
     Memory,
     Parallel,
-    Precision,
     Prefill,
     SequenceGroup,
     Step,
@@ -73,9 +73,17 @@ from planner.spec.kinds.model import (
     Published,
     SequenceItem,
 )
+from planner.spec.kinds.precision import (
+    MODULE_REGEX,
+    ModuleFormats,
+    Precision,
+    Quantization,
+    layer_numbers,
+)
 
 __all__ = [
     "KINDS",
+    "MODULE_REGEX",
     "Backend",
     "BackendSpec",
     "BlockCycle",
@@ -95,6 +103,7 @@ __all__ = [
     "Experts",
     "Expression",
     "FlagSpec",
+    "FormatRule",
     "FusionRule",
     "GpuLink",
     "GpuMemory",
@@ -111,6 +120,7 @@ __all__ = [
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
+    "ModuleFormats",
     "Name",
     "NodeSpec",
     "OpPatterns",
@@ -120,6 +130,7 @@ __all__ = [
     "Prefill",
     "PricesSpec",
     "Published",
+    "Quantization",
     "RejectedTable",
     "ReserveSpec",
     "ResidualBand",
@@ -132,6 +143,7 @@ __all__ = [
     "Step",
     "TimeChoice",
     "Workload",
+    "layer_numbers",
 ]
 
 KINDS: dict[str, type[Spec]] = {
