@@ -148,7 +148,7 @@ class Catalog:
 
     def _read(self, kind: str, path: Path) -> CatalogSpec:
         if (kind, path) not in self._specs:
-            self._specs[kind, path] = _load(kind, path)
+            self._specs[kind, path] = _load(kind, path, self)
         return self._specs[kind, path]
 
 
@@ -161,20 +161,22 @@ def is_path(name: str) -> bool:
     return "/" in name or name.endswith((".yaml", ".yml", ".json"))
 
 
-def _load(kind: str, path: Path) -> CatalogSpec:
+def _load(kind: str, path: Path, catalog: Catalog) -> CatalogSpec:
     """A file's spec, read once for each state of the file."""
     raw = read_bytes(path)
     state = path.stat()
     key = (kind, str(path.resolve()), state.st_mtime_ns, state.st_size)
     if key not in _loaded:
-        config = _config(raw, path) if kind == "model" and path.suffix == ".json" else None
+        config = _config(raw, path, catalog) if kind == "model" and path.suffix == ".json" else None
         _loaded[key] = config or cast("CatalogSpec", load_text(raw, str(path), kind))
     return _loaded[key]
 
 
-def _config(raw: bytes, path: Path) -> ModelSpec | None:
+def _config(raw: bytes, path: Path, catalog: Catalog) -> ModelSpec | None:
     """The model of a Hugging Face config; None for a spec of ours in JSON."""
     from planner.spec import hf
 
     data, document = compose(raw, str(path))
-    return hf.model_of(hf.converted(data, document)) if hf.is_config(data) else None
+    if not hf.is_config(data):
+        return None
+    return hf.model_of(hf.converted(data, document, lambda name: catalog.find("block", name)))

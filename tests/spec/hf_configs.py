@@ -192,7 +192,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         model_max_length=131072,
         use_qk_norm=False,
     ),
-    "command-r7b-12-2024": sized(
+    "command-r7b": sized(
         {"architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", **BF16},
         (4096, 14336, 32, 32, 8, 256000),
         attention_bias=False,
@@ -200,7 +200,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         hidden_act="silu",
         layer_switch=4,
         logit_scale=0.25,
-        max_position_embeddings=132096,
+        max_position_embeddings=131072,
         order_of_interleaved_layers="local_attn_first",
         position_embedding_type="rope_gptj",
         rotary_pct=1.0,

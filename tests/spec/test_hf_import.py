@@ -1,9 +1,11 @@
 """Hugging Face configs: public ones give the catalogue's graphs; others are told where and why."""
 
+import functools
 import json
 
 import pytest
 from hf_configs import BF16, CONFIGS, LLAMA, QWEN2, sized
+from hf_configs_more import MORE
 
 from planner.errors import SpecError
 from planner.graph import totals
@@ -18,16 +20,18 @@ from planner.spec.source import compose
 from planner.spec.types import ModelSpec
 from planner.spec.write import written
 
+PUBLIC = CONFIGS | MORE
 CATALOG = Catalog.standard()
+BLOCKS = functools.partial(CATALOG.find, "block")
 WIDE = Formats("bf16", "bf16", "bf16", "bf16")
 SMALL = sized(LLAMA, (64, 128, 2, 4, 2, 1000), max_position_embeddings=512)
 
-MORE_THAN_TRAINED = {"mistral-nemo-12b": 1024000}
+MORE_THAN_TRAINED = {"mistral-nemo-12b": 1024000, "internlm3-8b": 6 * 32768}
 """Configs that claim more positions than the maker trained for, which the catalogue has."""
 
 
 def imported(config: dict, file: str = "config.json") -> hf.Imported:
-    return hf.converted(*compose(json.dumps(config, indent=2), file))
+    return hf.converted(*compose(json.dumps(config, indent=2), file), BLOCKS)
 
 
 def graph(model: ModelSpec) -> ModelGraph:
@@ -46,9 +50,9 @@ def faults(config: dict) -> list[str]:
     return [str(fault).split("\n")[0] for fault in caught.value.faults]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_config_gives_the_graph_of_the_catalogue(name):
-    text = written(imported(CONFIGS[name]).data)
+    text = written(imported(PUBLIC[name]).data)
     model = load_text(text, "model.yaml", "model")
     known = CATALOG.find("model", name)
 

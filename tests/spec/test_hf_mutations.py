@@ -1,6 +1,7 @@
 """Configs in any shape end in a model that builds or in faults at their places."""
 
 import copy
+import functools
 import json
 
 from hf_configs import CONFIGS
@@ -23,7 +24,9 @@ KEYS = sorted({key for config in CONFIGS.values() for key in config} | {"layer_t
 QUANTIZATION = st.fixed_dictionaries(
     {},
     optional={
-        "quant_method": st.sampled_from(["awq", "gptq", "fp8", "compressed-tensors", "modelopt", 4]),
+        "quant_method": st.sampled_from(
+            ["awq", "gptq", "fp8", "compressed-tensors", "modelopt", 4]
+        ),
         "bits": st.sampled_from([4, 8, 3, "4", None]),
         "group_size": st.sampled_from([128, -1, 0, None, "x", [1]]),
         "config_groups": st.sampled_from(
@@ -61,7 +64,7 @@ def test_any_field_may_be_wrong_or_missing(name, changes, dropped):
         data, document = compose(text, "config.json")
         if not hf.is_config(data):
             return
-        made = hf.converted(data, document)
+        made = hf.converted(data, document, functools.partial(CATALOG.find, "block"))
         model = hf.model_of(made)
         model_graph(model, blocks_of(model, CATALOG), WIDE)
     except PlannerError as error:

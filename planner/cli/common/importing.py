@@ -44,7 +44,7 @@ def hf_import(file: Path, name: str | None, catalog: Catalog) -> Imported:
     if not hf.is_config(data):
         hint = "a config.json has architectures or model_type"
         raise UsageError(f"{file} is no Hugging Face config", hint)
-    found = hf.converted(data, document, name)
+    found = hf.converted(data, document, lambda block: catalog.find("block", block), name)
     model = hf.model_of(found)
     facts = {"architecture": found.architecture, **_sizes(model, catalog)}
     head = [f"Made by `planner import hf` from {file.name} ({found.architecture})"]

@@ -79,16 +79,20 @@ class Fields:
         self._note(given, "set", _becomes(effect.path, value))
 
     def _flag(self, given: Given, effect: Flag, text: str) -> None:
-        try:
-            value = flag_value(effect.spec, text)
-        except ValueError as error:
-            if effect.spec.type == "str":
-                self._note(given, "unmodelled", str(error))
-            else:
-                self._fault(given, f"--{given.name}: {error}")
+        refusals = []
+        for name, spec in effect.choices:
+            try:
+                self.flags[name] = value = flag_value(spec, text)
+            except ValueError as error:
+                refusals.append((spec.type, str(error)))
+                continue
+            self._note(given, "set", f"backend.flags.{name}: {_shown(value)}")
             return
-        self.flags[effect.name] = value
-        self._note(given, "set", f"backend.flags.{effect.name}: {_shown(value)}")
+        kind, reason = refusals[0]
+        if kind == "str":
+            self._note(given, "unmodelled", reason)
+        else:
+            self._fault(given, f"--{given.name}: {reason}")
 
     def _unknown(self, given: Given) -> None:
         if not given.name:

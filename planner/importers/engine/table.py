@@ -24,10 +24,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Flag:
-    """Sets a flag that the catalogue describes."""
+    """Sets a flag that the catalogue describes: of several so spelt, the first with the value."""
 
-    name: str
-    spec: FlagSpec
+    choices: tuple[tuple[str, FlagSpec], ...]
 
 
 @dataclass(frozen=True)
@@ -111,13 +110,15 @@ def options_of(line: Line, backend: BackendSpec) -> dict[str, Option]:
 
 
 def _described(backend: BackendSpec) -> dict[str, Option]:
-    found = {}
+    found: dict[str, Option] = {}
     for name, spec in backend.flags.items():
         spelling = re.match(r"--?[\w.-]+", spec.spelling or "")
         if spelling:
             shape: Shape = "switch" if spec.type == "bool" else "value"
             full = normal(spelling[0])
-            found[full] = Option(full, Flag(name, spec), shape)
+            same = found[full].effect if full in found else None
+            before = same.choices if isinstance(same, Flag) else ()
+            found[full] = Option(full, Flag((*before, (name, spec))), shape)
     return found
 
 

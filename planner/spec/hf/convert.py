@@ -11,9 +11,11 @@ from planner.dtypes import DType
 from planner.errors import SpecError
 from planner.spec.hf.draft import Draft
 from planner.spec.hf.fields import Config
+from planner.spec.hf.modules import Blocks
 from planner.spec.hf.quantization import Stored, stored
 from planner.spec.hf.refusal import unread, unsupported
 from planner.spec.hf.registry import ARCHITECTURES, Architecture, by_model_type
+from planner.spec.hf.scheme import quantization
 from planner.spec.origin import Document, Mark, Path
 
 _DTYPES: dict[str, DType] = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
@@ -43,21 +45,26 @@ def is_config(data: Any) -> bool:
     )
 
 
-def converted(data: dict[str, Any], document: Document, name: str | None = None) -> Imported:
+def converted(
+    data: dict[str, Any], document: Document, blocks: Blocks, name: str | None = None
+) -> Imported:
     """The model spec of a config. Raises SpecError with every fault, each at its field."""
     outer = Config(data, document)
     config, notes = _text_model(outer)
     known = _architecture(config)
     draft = known.read(config) if known else Draft(config)
     kept = _stored(config)
-    weights = kept.weights or _dtype(config, notes)
+    wide = _dtype(config, notes)
     if known:
         draft.notes += _leftover(config)
     if outer.faults:
         raise SpecError(dict.fromkeys(outer.faults))
     title = name or _title(outer, document)
-    body = _body(draft, title, weights, PurePath(document.file).name, known.name if known else "")
-    notes += [*draft.notes, *kept.notes, *_said(kept)]
+    body = _body(draft, title, wide, PurePath(document.file).name, known.name if known else "")
+    if said := quantization(kept, draft, blocks, wide):
+        body["quantization"] = said
+    body["sequence"] = draft.sequence
+    notes += [*draft.notes, *kept.notes]
     return Imported(known.name if known else "", body, _placed(document, draft), kept, tuple(notes))
 
 
@@ -116,13 +123,6 @@ def _leftover(config: Config) -> list[str]:
     return [f"not read: {', '.join(sorted(left)[:20])}"] if left else []
 
 
-def _said(kept: Stored) -> list[str]:
-    """What a model spec has no field for and a deployment has."""
-    said = {"activations": kept.activations, "kv_cache": kept.kv_cache}
-    words = ", ".join(f"{name}: {value}" for name, value in said.items() if value)
-    return [f"for the deployment: precision: {{{words}}}"] if words else []
-
-
 def slug(text: str) -> str:
     """A name as the catalogue writes names; ``imported`` where nothing of it is left."""
     found = re.sub(r"[^a-z0-9._+-]+", "-", text.lower()).strip("-._+")
@@ -150,7 +150,7 @@ def _body(draft: Draft, title: str, weights: str, file: str, architecture: str) 
         body["inputs"] = draft.inputs
     if draft.max_context:
         body["max_context"] = draft.max_context
-    return {**body, "weights": weights, "sequence": draft.sequence}
+    return {**body, "weights": weights}
 
 
 def _placed(document: Document, draft: Draft) -> Document:

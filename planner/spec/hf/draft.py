@@ -39,6 +39,11 @@ class Draft:
         self.dims[name] = value
         self.places["dims", name] = self.config.place(key)
 
+    def option(self, name: str, value: Scalar, default: Scalar) -> None:
+        """Set an option of the blocks where it is not their default."""
+        if value != default:
+            self.options[name] = value
+
     def layers(self, key: str, default: int) -> int:
         """How many layers there are."""
         self.places["sequence",] = self.config.place(key)

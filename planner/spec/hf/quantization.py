@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,12 +10,23 @@ from planner.registry import Registry
 from planner.spec.hf.fields import Config
 
 GROUP = 128
-"""Elements a scale of our int4 is counted for (`planner.dtypes`)."""
+_GROUPED: dict[int, DType] = {128: "int4", 64: "int4_g64", 32: "int4_g32"}
+"""Whole-number formats by the weights that share a scale."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """Modules in formats of their own, by the patterns a checkpoint names them with."""
+
+    patterns: tuple[str, ...]
+    weights: DType | None
+    """None for 16 bit."""
+    activations: DType | None
 
 
 @dataclass
 class Stored:
-    """How a checkpoint is stored, as far as a spec can say it."""
+    """How a checkpoint is quantised, as far as a spec can say it."""
 
     weights: DType | None = None
     """Format of the linear layers; None for one that no spec can name."""
@@ -24,15 +34,14 @@ class Stored:
     """What the engine narrows the operands of the GEMMs to; None for 16 bit."""
     kv_cache: DType | None = None
     kept: tuple[str, ...] = ()
-    """Modules that stay wide, as the config names them."""
+    """Patterns of modules that stay wide, as the checkpoint names them."""
+    others: tuple[Other, ...] = ()
     notes: list[str] = field(default_factory=list)
 
 
 Method = Callable[[Config], Stored]
 METHODS: Registry[Method] = Registry("quantisation")
 _BITS: dict[int, DType] = {4: "int4", 8: "int8"}
-_ALWAYS_WIDE = re.compile(r"lm_head|embed|norm|vision|visual|multi_modal|router|gate$|audio|head$")
-"""Modules that our blocks keep in 16 bit too, and towers that a text model lacks."""
 
 
 def stored(config: Config) -> Stored:
@@ -44,15 +53,7 @@ def stored(config: Config) -> Stored:
         hint = f"did you mean {near!r}?" if near else f"known are {', '.join(METHODS.names())}"
         config.refuse("quant_method", f"{method[:40]!r} is no quantisation known here", hint)
         return Stored()
-    found = reader(config)
-    odd = [name for name in found.kept if not _ALWAYS_WIDE.search(name)]
-    if odd:
-        more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
-        found.notes.append(f"kept in 16 bit in the checkpoint: {', '.join(odd[:_SHOWN])}{more}")
-    return found
-
-
-_SHOWN = 6
+    return reader(config)
 
 
 def _unnamed(config: Config) -> str:
@@ -65,7 +66,7 @@ def _unnamed(config: Config) -> str:
 
 
 def bits_of(config: Config, *keys: str) -> DType | None:
-    """The whole-number format of a bit width. Raises nothing: another width is a fault."""
+    """The whole-number format of a bit width. Another width is a fault."""
     key = config.first(*keys)
     bits = config.count(key, 4)
     if bits not in _BITS:
@@ -75,25 +76,33 @@ def bits_of(config: Config, *keys: str) -> DType | None:
 
 
 def grouped(found: Stored, size: int | None) -> Stored:
-    """Note a group size that our int4 does not count with: one scale costs 16 bits."""
-    if found.weights == "int4" and size != GROUP:
-        words = "one a channel" if size is None or size < 1 else f"one per {size} weights"
-        bits = 4 + (16 / size if size and size > 0 else 0)
-        found.notes.append(
-            f"scales are {words} ({bits:g} bits a weight); int4 is counted with one per {GROUP} "
-            f"({4 + 16 / GROUP:g} bits)"
-        )
+    """Put the group size in: one scale of 16 bits for so many weights, or for a channel."""
+    if found.weights != "int4":
+        return found
+    if size in _GROUPED:
+        found.weights = _GROUPED[size]
+        return found
+    whole = size is None or size < 1
+    words = "one a channel" if whole else f"one per {size} weights"
+    bits = 4.0 if size is None or whole else 4 + 16 / size
+    found.notes.append(
+        f"scales are {words} ({bits:g} bits a weight); int4 is counted with one per {GROUP} "
+        f"({4 + 16 / GROUP:g} bits)"
+    )
     return found
 
 
 @METHODS.register("awq")
 def awq(config: Config) -> Stored:
-    """AWQ: int4 weights, 16-bit activations."""
+    """AWQ: int4 weights with a zero point a group, 16-bit activations."""
     size = config.maybe(config.first("group_size", "q_group_size"), GROUP)
-    for key in ("zero_point", "version", "backend"):
+    for key in ("version", "backend"):
         config.get(key)
     kept = config.texts("modules_to_not_convert")
-    return grouped(Stored(bits_of(config, "bits", "w_bit"), kept=kept), size)
+    found = Stored(bits_of(config, "bits", "w_bit"), kept=kept)
+    if size == GROUP and found.weights == "int4" and config.flag("zero_point", default=True):
+        found.weights = "awq"
+    return grouped(found, size)
 
 
 @METHODS.register("gptq")
@@ -129,18 +138,19 @@ def fp8(config: Config) -> Stored:
 
 
 def _block(config: Config, block: object, found: Stored) -> None:
-    whole = isinstance(block, list) and len(block) == _SIDES
-    sides = block if whole and isinstance(block, list) else []
+    sides = block if isinstance(block, list) and len(block) == len(_BLOCK) else []
     if not sides or not all(type(side) is int and side > 0 for side in sides):
         config.refuse("weight_block_size", "expected two whole numbers")
         return
-    found.notes.append(
-        f"one FP32 scale per block of {sides[0]} × {sides[1]} weights "
-        f"({32 / (sides[0] * sides[1]):.2g} bits a weight) is not counted"
-    )
+    found.weights = "fp8_block"
+    if tuple(sides) != _BLOCK:
+        found.notes.append(
+            f"scales are one per block of {sides[0]} × {sides[1]} weights; fp8_block is counted "
+            f"with one per {_BLOCK[0]} × {_BLOCK[1]}"
+        )
 
 
-_SIDES = 2
+_BLOCK = (128, 128)
 
 
 @METHODS.register("fbgemm_fp8")
@@ -166,8 +176,9 @@ def bitsandbytes(config: Config) -> Stored:
         return Stored("int8", "int8", kept=kept)
     if not config.flag("load_in_4bit", default=True):
         config.refuse("load_in_4bit", "neither 4 nor 8 bits are asked for")
-    double = config.get("bnb_4bit_use_double_quant")
-    # QLoRA (arXiv:2305.14314), section 3: 32/64 = 0.5 bits, or 8/64 + 32/(64·256) = 0.127 bits
-    bits = 8 / 64 + 32 / (64 * 256) if double else 32 / 64
-    note = f"scales take {bits:.3g} bits a weight; int4 is counted with {16 / GROUP:g}"
-    return Stored("int4", kept=kept, notes=[note])
+    found = Stored("nf4", kept=kept)
+    if not config.get("bnb_4bit_use_double_quant"):
+        # QLoRA (arXiv:2305.14314), section 3: 32 / 64 bits, which double quantisation cuts down
+        note = f"scales take {32 / 64:g} bits a weight; nf4 is counted with scales quantised too"
+        found.notes.append(note)
+    return found

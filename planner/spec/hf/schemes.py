@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from planner.dtypes import DType
 from planner.spec.hf.fields import Config
-from planner.spec.hf.quantization import METHODS, Stored, grouped
+from planner.spec.hf.quantization import METHODS, Other, Stored, grouped
 
 _ALGORITHMS: dict[str, tuple[DType, DType | None]] = {
     "FP8": ("fp8", "fp8"),
     "FP8_PER_CHANNEL_PER_TOKEN": ("fp8", "fp8"),
-    "FP8_PB_WO": ("fp8", None),
+    "FP8_PB_WO": ("fp8_block", None),
     "NVFP4": ("nvfp4", "nvfp4"),
     "NVFP4_AWQ": ("nvfp4", "nvfp4"),
     "W4A16_AWQ": ("int4", None),
@@ -42,33 +42,32 @@ def _format(scheme: Config) -> DType | None:
 def _group(group: Config) -> Stored:
     weights, operands = group.inside("weights"), group.inside("input_activations")
     group.get("output_activations")
-    group.get("targets")
     group.get("format")
     found = Stored(_format(weights) if weights else None, _format(operands) if operands else None)
     if weights is None:
         return found
     size = weights.get("group_size")
-    for key in ("strategy", "symmetric", "dynamic", "observer", "actorder", "block_structure"):
+    strategy = weights.text("strategy")
+    for key in ("symmetric", "dynamic", "observer", "actorder", "block_structure"):
         weights.get(key)
+    if strategy == "block" and found.weights == "fp8":
+        found.weights = "fp8_block"
     return grouped(found, size if type(size) is int else None)
 
 
 def _groups(config: Config) -> Stored:
-    """The first group; the others are told where they differ."""
+    """The first group, and the modules of others."""
     groups = config.inside("config_groups")
     names = list(groups.data) if groups else []
     inside = [part for name in names if groups and (part := groups.inside(name))]
     if not inside:
         config.refuse("config_groups", "names no group of modules")
         return Stored()
-    first, *others = [_group(part) for part in inside]
-    for name, other in zip(names[1:], others, strict=False):
-        if (other.weights, other.activations) != (first.weights, first.activations):
-            first.notes.append(
-                f"{name} stores other modules in {other.weights or '16 bit'}; all are counted in "
-                f"{first.weights}"
-            )
-    return first
+    first, *others = [(_group(part), part.texts("targets")) for part in inside]
+    first[0].others = tuple(
+        Other(targets, other.weights, other.activations) for other, targets in others
+    )
+    return first[0]
 
 
 @METHODS.register("compressed-tensors")

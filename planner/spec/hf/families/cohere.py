@@ -9,15 +9,16 @@ from planner.spec.hf.layers import Use, windows
 from planner.spec.hf.registry import architecture
 
 COHERE = Defaults(256000, 8192, 22528, 40, 64, context=8192, tied=True)
+"""The LM head is the embedding, which its block has as its default."""
 
 
 def _cohere(config: Config) -> Draft:
     draft = started(config, COHERE)
     unbiased(config, "attention_bias")
     config.number("logit_scale", 0.0625)
-    config.expect("use_qk_norm", (False,), default=False, why="norms Q and K, which no block does")
     trained = config.maybe("model_max_length")
     draft.max_context = trained or draft.max_context
+    draft.options["tied"] = draft.options.get("tied", False)
     return draft
 
 
@@ -25,8 +26,10 @@ def _cohere(config: Config) -> Draft:
 def cohere(config: Config) -> Draft:
     """Command R."""
     draft = _cohere(config)
+    normed = config.flag("use_qk_norm", default=False)
+    block = "decoder-cohere-qknorm" if normed else "decoder-cohere"
     layers = draft.layers("num_hidden_layers", COHERE.layers)
-    draft.run("embedding", draft.spans("decoder-cohere", [None] * layers), "lm-head-cohere")
+    draft.run("embedding", draft.spans(block, [None] * layers), "lm-head-cohere")
     return draft
 
 
@@ -48,5 +51,5 @@ def cohere2(config: Config) -> Draft:
 
 def _layer(span: int | None) -> Use:
     if span is None:
-        return Use("decoder-cohere-unplaced", "global")
+        return Use("decoder-cohere-nope", "global")
     return Use("decoder-cohere", "local", (("window", span),))

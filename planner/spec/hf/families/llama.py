@@ -29,12 +29,18 @@ class Defaults:
     tied: bool = False
 
 
-def started(config: Config, has: Defaults, activations: tuple[str, ...] = SILU) -> Draft:
-    """The dims that all gated decoders have, the longest context and tying."""
+def started(
+    config: Config, has: Defaults, activations: tuple[str, ...] = SILU, mlp: str = "intermediate"
+) -> Draft:
+    """The dims that all gated decoders have, the longest context and tying.
+
+    ``mlp`` is the dim that `intermediate_size` sets; empty where the family reads it itself.
+    """
     draft = Draft(config)
     draft.dim("hidden", "hidden_size", has.hidden)
     attention(draft, has.heads, has.kv_heads, has.head_dim)
-    draft.dim("intermediate", "intermediate_size", has.intermediate)
+    if mlp:
+        draft.dim(mlp, "intermediate_size", has.intermediate)
     draft.dim("vocab", "vocab_size", has.vocab)
     draft.max_context = longest(config, default=has.context)
     draft.tied(has.tied)
@@ -84,6 +90,8 @@ GLM = Defaults(151552, 4096, 13696, 40, 32, kv_heads=2, head_dim=128, context=13
 
 architecture("LlamaForCausalLM", "llama")(llama(LLAMA))
 architecture("LLaMAForCausalLM")(llama(LLAMA))
+architecture("InternLM3ForCausalLM", "internlm3")(llama(LLAMA))
+architecture("AquilaForCausalLM", "aquila")(llama(LLAMA))
 
 
 @architecture("MistralForCausalLM", "mistral", "ministral")
