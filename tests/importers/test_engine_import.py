@@ -85,7 +85,7 @@ def test_a_dockerfile_starts_what_entrypoint_and_cmd_say_together():
     (found,) = of_file("Dockerfile")
 
     assert found.data["model"] == "qwen2.5-32b-instruct"
-    assert found.data["precision"] == {"weights": "int4"}
+    assert found.data["precision"] == {"weights": "awq"}
     assert found.data["backend"] == {
         "name": "vllm",
         "version": "0.10.2",
@@ -185,9 +185,11 @@ def test_ranks_are_shared_as_each_engine_says_it(line, parallel):
         ("Qwen/Qwen3-8B --dtype auto --kv-cache-dtype auto", None),
         ("Qwen/Qwen3-8B --dtype half", {"weights": "fp16", "activations": "fp16"}),
         ("Qwen/Qwen3-8B -q fp8 --kv-cache-dtype fp8_e4m3", {"weights": "fp8", "activations": "fp8", "kv_cache": "fp8"}),
-        ("Qwen/Qwen3-8B-FP8", {"weights": "fp8", "activations": "fp8"}),
-        ("Qwen/Qwen3-8B-AWQ --dtype float16", {"weights": "int4", "activations": "fp16"}),
+        ("Qwen/Qwen3-14B-FP8", {"weights": "fp8", "activations": "fp8"}),
+        ("Qwen/Qwen3-14B-AWQ --dtype float16", {"weights": "awq", "activations": "fp16"}),
         ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", {"weights": "int8"}),
+        ("unsloth/Qwen3-14B-bnb-4bit", {"weights": "nf4"}),
+        ("Qwen/Qwen3-14B -q gptq_marlin", {"weights": "int4"}),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", {"weights": "int8", "activations": "int8"}),
         ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", {"weights": "int4"}),
         ("nvidia/Llama-3.3-70B-Instruct-FP4", {"weights": "nvfp4", "activations": "nvfp4"}),
@@ -226,7 +228,9 @@ def test_a_folder_with_a_config_is_named_by_that_config(tmp_path):
 
 
 def test_a_latency_benchmark_is_a_static_batch():
-    found = engine.starts("vllm bench latency --model Qwen/Qwen3-8B --batch-size 4 --input-len 512", "c", {})
+    found = engine.starts(
+        "vllm bench latency --model Qwen/Qwen3-8B --batch-size 4 --input-len 512", "c", {}
+    )
     made = engine.deployment(found[0], CATALOG, None)
     # the benchmark's own default is 128 tokens of output
     assert made.data["workload"] == {"batch": 4, "input": 512, "output": 128}

@@ -5,6 +5,7 @@ import functools
 import json
 
 from hf_configs import CONFIGS
+from hf_configs_more import MORE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,10 @@ from planner.spec.question import blocks_of
 from planner.spec.source import compose
 from planner.spec.write import written
 
+PUBLIC = CONFIGS | MORE
 CATALOG = Catalog.standard()
 WIDE = Formats("bf16", "bf16", "bf16", "bf16")
-KEYS = sorted({key for config in CONFIGS.values() for key in config} | {"layer_types", "n_inner"})
+KEYS = sorted({key for config in PUBLIC.values() for key in config} | {"layer_types", "n_inner"})
 QUANTIZATION = st.fixed_dictionaries(
     {},
     optional={
@@ -53,12 +55,12 @@ VALUES = (
 
 @settings(max_examples=600, deadline=None)
 @given(
-    st.sampled_from(sorted(CONFIGS)),
+    st.sampled_from(sorted(PUBLIC)),
     st.dictionaries(st.sampled_from([*KEYS, "quantization_config"]), VALUES, max_size=3),
     st.sets(st.sampled_from(KEYS), max_size=2),
 )
 def test_any_field_may_be_wrong_or_missing(name, changes, dropped):
-    config = {**copy.deepcopy(CONFIGS[name]), **changes}
+    config = {**copy.deepcopy(PUBLIC[name]), **changes}
     text = json.dumps({key: value for key, value in config.items() if key not in dropped})
     try:
         data, document = compose(text, "config.json")

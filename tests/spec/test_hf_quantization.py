@@ -89,7 +89,10 @@ def test_a_method_becomes_formats(config, said):
         # a 16-bit scale per 16 weights is 4 + 16 / 16 bits; int4 counts 4 + 16 / 128 = 4.125
         ({"quant_method": "awq", "group_size": 16}, "one per 16 weights (5 bits a weight)"),
         ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "one a channel (4 bits a weight)"),
-        ({"quant_method": "fp8", "weight_block_size": [64, 64]}, "one per block of 64 × 64 weights"),
+        (
+            {"quant_method": "fp8", "weight_block_size": [64, 64]},
+            "one per block of 64 × 64 weights",
+        ),
         # QLoRA: 32 / 64 bits where scales are not quantised too
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "scales take 0.5 bits a weight"),
         ({"quant_method": "gptq", "dynamic": {"-:.*": {}}}, "`dynamic` gives some modules other"),
@@ -130,6 +133,11 @@ def test_what_a_spec_cannot_say_is_noted(config, said):
 def test_modules_kept_wide_are_our_nodes_and_layers(kept, said):
     found = imported({"quant_method": "fp8", "modules_to_not_convert": kept}).data["quantization"]
     assert found == {"weights": "fp8", "activations": "fp8", **said}
+
+
+def test_patterns_that_mean_nothing_here_are_told():
+    found = imported({"quant_method": "fp8", "modules_to_not_convert": ["lm_head", "conv_stem"]})
+    assert found.notes == ("kept wide, and in none of the blocks: conv_stem",)
 
 
 def test_groups_of_unlike_formats_become_rules():

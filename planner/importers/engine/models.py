@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.importers.engine.precision import Formats, of_name
@@ -25,11 +25,19 @@ class Found:
     formats: Formats | None = None
     """What its name says it is quantised to."""
     note: str | None = None
+    quantized: bool = False
+    """Whether the catalogue says how its checkpoint is quantised."""
 
 
 def find(text: str, catalog: Catalog) -> Found:
     """The catalogue's model for an id or a path; its name's last part counts."""
     models = [model for model in catalog.entries("model") if isinstance(model, ModelSpec)]
+    found = _find(text, models)
+    stored = {model.name: model.quantization for model in models}
+    return replace(found, quantized=stored.get(found.name) is not None)
+
+
+def _find(text: str, models: list[ModelSpec]) -> Found:
     ids = {_id_of(model).lower(): model.name for model in models}
     if text.lower() in ids:
         return Found(ids[text.lower()], known=True)

@@ -10,12 +10,15 @@ Formats = tuple[DType, DType | None]
 """Weights, and the operands of GEMMs where they are narrowed too."""
 
 FP8: Formats = ("fp8", "fp8")
+AWQ: Formats = ("awq", None)
 INT4: Formats = ("int4", None)
+NF4: Formats = ("nf4", None)
 
 METHODS: dict[str, Formats] = {
     **dict.fromkeys(("fp8", "fbgemm-fp8", "ptpc-fp8", "w8a8-fp8", "modelopt", "modelopt-fp8"), FP8),
-    **dict.fromkeys(("awq", "awq-marlin", "gptq", "gptq-marlin", "marlin", "auto-round"), INT4),
-    **dict.fromkeys(("bitsandbytes", "moe-wna16", "w4a16-awq"), INT4),
+    **dict.fromkeys(("awq", "awq-marlin", "w4a16-awq"), AWQ),
+    **dict.fromkeys(("gptq", "gptq-marlin", "marlin", "auto-round", "moe-wna16"), INT4),
+    "bitsandbytes": NF4,
     **dict.fromkeys(("modelopt-fp4", "nvfp4", "petit-nvfp4"), ("nvfp4", "nvfp4")),
     "mxfp4": ("mxfp4", None),
     "w8a8-int8": ("int8", "int8"),
@@ -33,7 +36,9 @@ _CACHES: dict[str, DType] = {
     "int8": "int8",
 }
 _NAMES: tuple[tuple[str, Formats], ...] = (
-    (r"[-_.](?:gptq[-_.])?w?int4(?:[-_.].*)?$|[-_.](?:awq|bnb-4bit|autoround)(?:[-_.].*)?$", INT4),
+    (r"[-_.]awq(?:[-_.].*)?$", AWQ),
+    (r"[-_.]bnb-4bit$", NF4),
+    (r"[-_.](?:gptq[-_.])?w?int4(?:[-_.].*)?$|[-_.]autoround(?:[-_.].*)?$", INT4),
     (r"[-_.]gptq[-_.]int8$|[-_.]w8a16$", ("int8", None)),
     (r"[-_.](?:quantized[-_.])?w4a16(?:[-_.].*)?$|[-_.]gptq(?:[-_.].*)?$", INT4),
     (r"[-_.](?:quantized[-_.])?w8a8(?:[-_.]int8)?$|[-_.]int8$", ("int8", "int8")),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from planner.spec.hf.draft import Draft
 from planner.spec.hf.modules import Blocks, everywhere, layers_of, meant, rules
 from planner.spec.hf.quantization import Other, Stored
+
+_WIDE = re.compile(
+    r"lm_head|embed|norm|vision|visual|multi_modal|projector|router|gate\b|audio|tower|bias|mtp|"
+    r"layers\.\d+$"
+)
+"""Modules that our blocks keep wide too, towers that a text model lacks, layers that only draft."""
+_SHOWN = 6
 
 
 def quantization(found: Stored, draft: Draft, blocks: Blocks, wide: str) -> dict[str, Any]:
@@ -25,6 +33,9 @@ def quantization(found: Stored, draft: Draft, blocks: Blocks, wide: str) -> dict
     if found.kv_cache:
         said["kv_cache"] = found.kv_cache
     kept = meant(found.kept, layers)
+    odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], layers)]
+    if odd:
+        found.notes.append(f"kept wide, and in none of the blocks: {', '.join(odd[:_SHOWN])}")
     if whole := everywhere(kept, layers):
         said["ignore"] = whole
     some = {node: numbers for node, numbers in kept.items() if node not in whole}
