@@ -277,6 +277,25 @@ def test_a_value_that_cannot_be_read_is_told_at_its_place(line, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["auto", "-1"])
+def test_a_number_left_to_the_engine_is_listed(value):
+    found = imported(f"vllm serve Qwen/Qwen3-8B --max-model-len {value} --served-model-name a b")
+    assert list(left(found)) == ["--max-model-len"]
+    assert found.data["name"] == "a"
+
+
+def test_a_compose_string_of_options_and_a_container_that_only_sleeps():
+    text = (
+        "services:\n  llm:\n    image: vllm/vllm-openai:v0.19.0\n"
+        "    command: --model Qwen/Qwen3-8B --tensor-parallel-size 2\n"
+        "  idle:\n    image: vllm/vllm-openai:v0.19.0\n    command: sleep 3600\n"
+    )
+    (found,) = deployments(text, "compose.yaml")
+    assert found.data["parallel"] == {"tensor": 2}
+    places = {row.word: str(row.where) for row in found.rows}
+    assert places["--tensor-parallel-size"] == "compose.yaml:4:36"
+
+
 def test_a_misspelt_option_is_listed_with_the_one_that_may_be_meant():
     found = imported("vllm serve Qwen/Qwen3-8B --max-num-seq 4 --nonsense a b")
     assert left(found) == {

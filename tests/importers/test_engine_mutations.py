@@ -19,7 +19,7 @@ WORDS = st.sampled_from(
         "vllm", "serve", "bench", "latency", "python3", "-m", "sglang.launch_server", "trtllm-serve",
         "docker", "run", "vllm/vllm-openai:v0.10.2", "Qwen/Qwen3-8B", "--model", "-tp", "--tp=2",
         "-O3", "-O.mode=3", "--compilation-config", "'{\"a\": {\"b\": 1}}'", "'{'", "$X", "${X:-2}",
-        "${X", "$(date)", "$((1+1))", "\"${A[@]}\"", "A=(", ")", "A=1", "export", "&&", "|", ";",
+        "${X", "$(date)", "$((1+1))", '"${A[@]}"', "A=(", ")", "A=1", "export", "&&", "|", ";",
         "<<EOF", "EOF", ">", "2>&1", "#", "'", '"', "\\", "\n", "\\\n", "--dtype", "auto", "half",
         "--max-model-len", "32k", "1e999", "-1", "--", "-", "=", "--=", "--x=", "🙂", "\0", "\r\n",
     ]

@@ -61,7 +61,7 @@ class Fields:
             hint = f"--env {given.missing.strip('${}()')}=VALUE"
             self._fault(given, f"{name}: {given.missing} is not set in this text", hint)
             return
-        text = given.text
+        text = given.values[0].text if option.shape == "many" and given.values else given.text
         if option.shape == "switch":
             text = (text or "true") if given.switched else "false"
         elif not given.values:
@@ -89,7 +89,7 @@ class Fields:
             self._note(given, "set", f"backend.flags.{name}: {_shown(value)}")
             return
         kind, reason = refusals[0]
-        if kind == "str":
+        if kind == "str" or text in _OPEN:
             self._note(given, "unmodelled", reason)
         else:
             self._fault(given, f"--{given.name}: {reason}")
@@ -123,6 +123,8 @@ def _becomes(path: str, value: Any) -> str:
     return f"{_PATHS.get(path, path)}: {_shown(value)}"
 
 
+_OPEN = ("auto", "-1")
+"""Values that leave a number to the engine."""
 _PATHS = {
     "dtype": "precision.activations",
     "expert_parallel": "parallel.expert",

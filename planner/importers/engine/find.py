@@ -76,11 +76,17 @@ def _start(command: Command, installed: Mapping[str, str]) -> Start | None:
                 images = [command.image or "", *(each.text for each in command.words[: index + 1])]
                 version = _version(images) or installed.get(engine)
                 return Start(engine, verb, command.words[rest:], word, environment, version)
-    if command.image and _IMAGE.search(command.image) and command.words:
+    if command.image and _IMAGE.search(command.image) and _serves(command.words):
         first = command.words[0]
         version = _version([command.image])
         return Start("vllm", "serve", command.words, first, command.environment, version)
     return None
+
+
+def _serves(words: Sequence[Word]) -> bool:
+    """Whether words are arguments of the image's own server: options, or a model's id."""
+    text = words[0].text if words else ""
+    return text.startswith("-") or ("/" in text and not text.startswith("/"))
 
 
 _Found = tuple[str, str, int] | None
@@ -116,8 +122,7 @@ def _by_image(words: tuple[Word, ...], index: int) -> _Found:
     runs = any(word.text in ("docker", "podman", "nerdctl") for word in words[:index])
     if not runs or not _IMAGE.search(words[index].text):
         return None
-    following = words[index + 1].text if index + 1 < len(words) else ""
-    return ("vllm", "serve", index + 1) if following.startswith("-") else None
+    return ("vllm", "serve", index + 1) if _serves(words[index + 1 :]) else None
 
 
 def _set_before(words: Sequence[Word]) -> dict[str, str]:

@@ -38,9 +38,9 @@ register(
                         "output-len": Field("workload.output", whole),
                         "batch-size": Field("workload.batch", whole),
                         "compilation-config|O|cc": Nested(),
-                        "served-model-name": Field("name", str),
                     }
                 ),
+                *options({"served-model-name": Field("name", str)}, "many"),
                 *options({"enable-expert-parallel|ep": Field("expert_parallel", truth)}, "switch"),
                 *unmodelled(
                     "speculative decoding is not planned",
@@ -55,22 +55,28 @@ register(
                     "weights or cache outside of the GPU are not planned",
                     "cpu-offload-gb kv-transfer-config kv-offloading-size kv-offloading-backend",
                 ),
-                *unmodelled("adapters are not planned", "max-loras max-lora-rank lora-modules"),
-                *unmodelled("adapters are not planned", "enable-lora", "switch"),
+                *unmodelled(
+                    "adapters are not planned",
+                    "max-loras max-lora-rank max-cpu-loras lora-dtype lora-extra-vocab-size",
+                ),
+                *unmodelled("adapters are not planned", "lora-modules", "many"),
+                *unmodelled(
+                    "adapters are not planned", "enable-lora fully-sharded-loras", "switch"
+                ),
                 *unmodelled(
                     "what it changes in a step is not described",
                     "hf-overrides rope-scaling rope-theta decode-context-parallel-size|dcp "
                     "prefill-context-parallel-size|pcp num-gpu-blocks-override "
                     "kv-cache-memory-bytes max-num-partial-prefills long-prefill-token-threshold "
-                    "all2all-backend|all-to-all-backend moe-backend calculate-kv-scales "
-                    "block-size num-scheduler-steps cudagraph-capture-sizes config "
+                    "all2all-backend|all-to-all-backend moe-backend "
+                    "block-size num-scheduler-steps max-seq-len-to-capture cudagraph-capture-sizes config "
                     "optimization-level speculative-draft-tensor-parallel-size "
                     "mm-encoder-tp-mode eplb-config additional-config attention-config "
                     "kernel-config load-format",
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",
-                    "async-scheduling enable-dbo enable-eplb disable-custom-all-reduce "
+                    "calculate-kv-scales async-scheduling enable-dbo enable-eplb disable-custom-all-reduce "
                     "disable-cascade-attn disable-sliding-window enable-chunked-prefill "
                     "language-model-only enable-elastic-ep disable-hybrid-kv-cache-manager",
                     "switch",
@@ -83,7 +89,7 @@ register(
                     "seed max-log-len max-logprobs distributed-executor-backend swap-space "
                     "data-parallel-address data-parallel-rpc-port data-parallel-start-rank "
                     "data-parallel-size-local|dpl data-parallel-backend data-parallel-rank|dpn "
-                    "data-parallel-hybrid-lb api-server-count|asc nnodes|n node-rank|r "
+                    "api-server-count|asc nnodes|n node-rank|r "
                     "master-addr master-port generation-config override-generation-config "
                     "guided-decoding-backend structured-outputs-config "
                     "chat-template-content-format "
@@ -91,7 +97,9 @@ register(
                     "scheduling-policy limit-mm-per-prompt mm-processor-kwargs logits-processors "
                     "log-config-file device worker-cls uds default-chat-template-kwargs "
                     "num-iters num-iters-warmup num-prompts dataset-name dataset-path output-json "
-                    "mm-processor-cache-gb kv-events-config profiler-config numa-bind backend n"
+                    "mm-processor-cache-gb kv-events-config profiler-config backend n max-parallel-loading-workers "
+                    "collect-detailed-traces show-hidden-metrics-for-version ssl-ca-certs ssl-cert-reqs "
+                    "ignore-patterns pt-load-map-location numa-bind-nodes numa-bind-cpus"
                 ),
                 *silent("allowed-origins allowed-methods allowed-headers middleware", "many"),
                 *silent(
@@ -100,7 +108,7 @@ register(
                     "enable-reasoning enable-request-id-headers enable-server-load-tracking "
                     "return-tokens-as-token-ids disable-frontend-multiprocessing "
                     "enable-prompt-tokens-details enable-sleep-mode skip-tokenizer-init "
-                    "data-parallel-external-lb dpe dph enable-prompt-embeds disable-fastapi-docs "
+                    "data-parallel-external-lb|dpe data-parallel-hybrid-lb|dph numa-bind enable-prompt-embeds disable-fastapi-docs "
                     "enable-log-outputs enable-tokenizer-info-endpoint trust-request-chat-template "
                     "disable-mm-preprocessor-cache ray-workers-use-nsight use-v2-block-manager "
                     "disable-detokenize profile enable-force-include-usage enable-ssl-refresh",
