@@ -24,6 +24,7 @@ from builders import (  # noqa: E402 - found through sys.path
     commands,
     kernel_shapes,
     kernels,
+    kv_capacity,
     outputs,
     plan_json,
     runs,
@@ -40,6 +41,7 @@ PAGES = (
     "docs/extending.md",
     "docs/import.md",
     "docs/json.md",
+    "docs/memory.md",
     "docs/model.md",
     "docs/specs.md",
 )
@@ -61,6 +63,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
+    **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {

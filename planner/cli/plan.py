@@ -63,8 +63,8 @@ def command(
     from planner.cli.common.planning import catalog_of, keep, split_sets
     from planner.plan.advice import advise
     from planner.plan.assemble import assemble
-    from planner.report.document import plan_document, to_json
     from planner.plan.values import plain
+    from planner.report.document import plan_document, to_json
     from planner.report.plan import plan_view, splits_view
     from planner.spec.load import load_deployment
     from planner.spec.question import ask

@@ -172,7 +172,10 @@ class Constants:
         """
         weights = "int4" if operand(weights) == "int4" else weights
         size, kinds = bytes_per_element(weights), moe.KINDS
-        named = [name for name in kinds if name.split("_")[0] == weights]
+        named = sorted(
+            (name for name in kinds if name.split("_")[0] == weights.split("_")[0]),
+            key=lambda name: name != weights,
+        )
         alike = named or [name for name in kinds if kinds[name].bytes_per_weight == size]
         multiplied, _ = gemm_pair(matmul, matmul)
         fits = [name for name in alike if kinds[name].operand == multiplied]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
+from planner.cost.network import Network, between_s, within
 from planner.cost.products import Product, as_run, product
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
@@ -117,6 +119,8 @@ class CalibratedEstimator:
 
     device: Device
     constants: Constants
+    network: Network | None = None
+    """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
 
     def estimate(self, kernel: Kernel) -> Estimate:
@@ -198,10 +202,13 @@ class CalibratedEstimator:
         return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
     def _routed(self, found: Routed) -> _Part:
-        time_s = self._time(found.model, found.fitted, found.shape)
-        floor_s = found.fitted.floor_s
-        family = found.model.family
-        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, found.fitted)
+        fitted, family = found.fitted, found.model.family
+        if found.span:
+            time_s, fitted = self._exchanged(fitted, found.shape, found.span)
+        else:
+            time_s = self._time(found.model, fitted, found.shape)
+        floor_s = fitted.floor_s
+        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
 
     def _gemm(self, ask: Product) -> _Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
@@ -259,7 +266,7 @@ class CalibratedEstimator:
         fitted = self.constants.collective(name)
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
-        time_s = self._time(collective.MODEL, fitted, shape)
+        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -268,8 +275,25 @@ class CalibratedEstimator:
         fitted = self.constants.collective("all_gather")
         size = op.tensors * float(site.inputs[0].bytes(site.load))
         time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
+        if self.network and self.network.parts_stages:
+            time_s = fitted.floor_s + self.network.send_s(size)
+            fitted = dataclasses.replace(fitted, evidence="datasheet")
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
         return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+
+    def _exchanged(
+        self, fitted: Fitted, shape: CollectiveShape, span: float
+    ) -> tuple[float, Fitted]:
+        """A collective over ``span`` GPUs side by side. Nobody measured those that leave a node."""
+        nodes = self.network.nodes(span) if self.network else 1
+        if nodes == 1 or self.network is None:
+            return self._time(collective.MODEL, fitted, shape), fitted
+        inside = within(shape, nodes, fitted.variant)
+        time_s = fitted.floor_s
+        if inside.ranks > 1:
+            time_s = self._time(collective.MODEL, fitted, inside)
+        beyond_s = between_s(shape, nodes, fitted.variant, self.network)
+        return time_s + beyond_s, dataclasses.replace(fitted, evidence="datasheet")
 
     def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""

@@ -28,6 +28,8 @@ class Routed:
     fitted: Fitted
     moved_bytes: float
     """HBM bytes that the model accounts for."""
+    span: float = 0.0
+    """Of a collective: GPUs side by side that its ranks lie on."""
 
 
 def routed(node: Node, site: Site, kernel: str | None, constants: Constants) -> Routed | None:
@@ -71,4 +73,5 @@ def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Route
     sent = float(op.work(site).link_bytes)
     shape = CollectiveShape(sent * ranks / (ranks - 1), float(ranks))
     moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-    return Routed(collective.MODEL, shape, constants.collective(name), moved)
+    span = op.layout.replicas * op.layout.tensor
+    return Routed(collective.MODEL, shape, constants.collective(name), moved, float(span))

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from planner.errors import Fault, SpecError
 from planner.graph.emit import Emitter
-from planner.graph.modules import Modules, Scheme
+from planner.graph.modules import FormatsError, Modules, Scheme
 from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
@@ -33,7 +33,8 @@ def model_graph(
     ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``). ``formats``
     are those of all nodes, or a scheme that knows each node's.
 
-    Raises SpecError with every fault found in the model or its blocks, and in the scheme's rules.
+    Raises SpecError with every fault found in the model or its blocks, and FormatsError for rules
+    of the scheme that mean nothing in the model and for formats that the engine does not run.
     """
     names = model_names(model)
     modules = Modules(Scheme(formats) if isinstance(formats, Formats) else formats)
@@ -41,6 +42,8 @@ def model_graph(
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
+    if refused := dict.fromkeys(modules.faults(builder.layers)):
+        raise FormatsError(refused)
     kinds, runs = tuple(builder.kinds), _merged(builder.runs)
     return ModelGraph(model.name, kinds, runs, builder.formats, builder.layout.tensor)
 
@@ -64,7 +67,7 @@ class _Builder:
         self.kinds: list[Block] = []
         self.runs: list[Run] = []
         self._built: dict[object, int] = {}
-        self._layers = 0
+        self.layers = 0
         incoming = self._model_inputs()
         for use, origin in _uses(self.model):
             for times, layered in self._stretches(use, origin, incoming):
@@ -77,7 +80,6 @@ class _Builder:
                 if use.times > 1:
                     self._check_fit(block, outgoing, origin, "itself")
                 incoming = outgoing
-        self.faults += self.modules.faults(self._layers)
 
     def _stretches(
         self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]
@@ -87,8 +89,8 @@ class _Builder:
         if not (scheme.by_layer and self._is_layer(use, origin, incoming)):
             yield use.times, ()
             return
-        first, self._layers = self._layers, self._layers + use.times
-        numbers = range(first, self._layers)
+        first, self.layers = self.layers, self.layers + use.times
+        numbers = range(first, self.layers)
         for layered, group in groupby(numbers, key=scheme.layered):
             yield len(tuple(group)), layered
 

@@ -9,6 +9,7 @@ import networkx as nx
 
 from planner.errors import Fault
 from planner.graph.attributes import make_operator
+from planner.graph.cut_blocks import check_cut
 from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
 from planner.graph.types import Block, Node
@@ -93,6 +94,9 @@ class Emitter:
             )
         try:
             spread = op.spread(self.layout)
+            if spread.op and self.layout.tensor > 1:
+                shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
+                check_cut(spread.op, shapes, self._formats(name))
             self._place(name, node.op, spread, inputs, outputs)
         except ValueError as error:
             return self._fail(name, str(error))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from planner.dtypes import is_quantized
-from planner.errors import Fault
+from planner.errors import Fault, SpecError
 from planner.ops.types import Formats, Operator
 from planner.registry import nearest
 from planner.spec.origin import Origin
@@ -70,6 +70,21 @@ def _matches(pattern: str, name: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
+class FormatsError(SpecError):
+    """Rules for modules that mean nothing, or formats that the engine does not run."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What runs in one operator for formats asked for."""
+
+    asked: Pair
+    op: str
+    formats: Formats
+    note: str | None = None
+    refusal: Fault | None = None
+
+
 @dataclass(frozen=True)
 class Scheme:
     """The formats of every module of a model, as they run."""
@@ -79,9 +94,9 @@ class Scheme:
     asked: Pair = ("", "")
     modules: tuple[Module, ...] = ()
     """The first that matches counts."""
-    running: tuple[tuple[str, str, str, Formats], ...] = ()
-    """What runs for weights, asked products and operator."""
-    notes: tuple[str, ...] = ()
+    running: tuple[Runs, ...] = ()
+    """By formats asked for and operator; an operator without entries runs as linears do."""
+    cache_note: str | None = None
 
     def layered(self, layer: int) -> tuple[int, ...]:
         """Which of the rules that name layers hold in one, by position."""
@@ -98,32 +113,31 @@ class Scheme:
 
 
 class Modules:
-    """A scheme at work on one model; remembers which patterns meant something."""
+    """A scheme at work on one model; remembers which of its rules meant something."""
 
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
         self.names: set[str] = set()
         self._met: set[tuple[int, int]] = set()
-        self._running: Mapping[tuple[str, str, str], Formats] = {
-            (weights, matmul, op): formats for weights, matmul, op, formats in scheme.running
-        }
+        self._refused: dict[Fault, None] = {}
+        self._running = {(*runs.asked, runs.op): runs for runs in scheme.running}
 
     def at(
         self, label: str, layered: tuple[int, ...], name: str, op_name: str, op: Operator
     ) -> tuple[Operator, Formats]:
         """The operator and its formats. Naming an operator that engines keep at 16 bit frees it."""
         module = self._first(label, layered, name)
-        weights, matmul = module.asked if module else self.scheme.asked
-        formats = (
-            self._running.get((weights, matmul, op_name))
-            or self._running.get((weights, matmul, "linear"))
-            or self.scheme.formats
-        )
-        spelt = module is not None and module.names(label, name) and is_quantized(formats.weights)
+        asked = module.asked if module else self.scheme.asked
+        runs = self._running.get((*asked, op_name)) or self._running.get((*asked, "linear"))
+        if runs is None:
+            return op, self.scheme.formats
+        spelt = module is not None and module.names(label, name) and is_quantized(asked[0])
         if spelt and not getattr(op, "quantizable", True):
             free: Any = op
             op = replace(free, quantizable=True)
-        return op, formats
+        if runs.refusal and getattr(op, "quantizable", False):
+            self._refused[runs.refusal] = None
+        return op, runs.formats
 
     def _first(self, label: str, layered: tuple[int, ...], name: str) -> Module | None:
         self.names |= {name, label}
@@ -136,7 +150,8 @@ class Modules:
         return found
 
     def faults(self, layers: int) -> Iterator[Fault]:
-        """Rules that mean nothing in this model, which has so many layers."""
+        """Formats that are refused, and rules that mean nothing in a model of so many layers."""
+        yield from self._refused
         for position, module in enumerate(self.scheme.modules):
             for each, pattern in enumerate(module.patterns):
                 if (position, each) not in self._met:

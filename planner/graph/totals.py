@@ -77,11 +77,19 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
 @functools.lru_cache(maxsize=64)
 def state_bytes_per_sequence(graph: ModelGraph) -> float:
     """Bytes each sequence holds on the rank whatever its length: recurrent and fixed states."""
-    return sum(
-        times * node.op.state_bytes(block.shapes_of(node), block.formats)
-        for block, times in zip(graph.kinds, graph.times, strict=True)
-        for node in block.nodes
-    )
+    return sum(times * each for each, times in state_layers(graph))
+
+
+@functools.lru_cache(maxsize=64)
+def state_layers(graph: ModelGraph) -> tuple[tuple[float, int], ...]:
+    """Bytes of state a sequence keeps in a layer, and layers, for each kind that keeps any."""
+    found = []
+    for block, times in zip(graph.kinds, graph.times, strict=True):
+        inputs = ((node, block.shapes_of(node)) for node in block.nodes)
+        each = sum(node.op.state_bytes(shapes, block.formats) for node, shapes in inputs)
+        if each:
+            found.append((each, times))
+    return tuple(found)
 
 
 def kv_bytes_per_token(graph: ModelGraph) -> float:

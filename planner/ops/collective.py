@@ -39,6 +39,10 @@ class RankSum(Operator):
     op_class: ClassVar[OpClass] = OpClass.VIEW
     about: ClassVar[str] = "sum over tensor-parallel ranks of what was left partial"
 
+    def work(self, site: Site) -> Work:
+        del site
+        return Work()
+
     def spread(self, layout: ExpertLayout) -> Spread:
         """An all-reduce, or no node at all."""
         return Spread(None, collective="all_reduce" if layout.tensor > 1 else None)

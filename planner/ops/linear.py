@@ -38,7 +38,8 @@ class Linear(Operator):
     bias: bool = False
     shard: Shard = "none"
     """How tensor parallelism cuts W: ``column`` (N), ``row`` (K, with an all-reduce after),
-    ``partial`` (K, a ``rank_sum`` further on takes the sum), ``kv`` (N by KV heads, replicated past their number), ``vocab`` (N, with an all-gather after)."""
+    ``partial`` (K, a ``rank_sum`` further on takes the sum), ``kv`` (N by KV heads, replicated
+    past their number), ``vocab`` (N, with an all-gather after)."""
     unit: int = 1
     """Features that stay together when cut, as in head_dim."""
     tied: bool = False

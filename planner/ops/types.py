@@ -108,7 +108,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Formats:
-    """Number formats of one model in one deployment."""
+    """Number formats, the engine's kernel for them and the most it reaches of the matrix peak."""
 
     weights: str
     matmul: str
@@ -116,9 +116,7 @@ class Formats:
     activations: str
     kv_cache: str
     kernel: str = ""
-    """The engine's kernel for weights in this format, where its file names it."""
     matrix_share: float = 1.0
-    """Most of the matrix units' peak that its instructions reach."""
 
 
 @dataclass(frozen=True)

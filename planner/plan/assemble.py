@@ -17,7 +17,6 @@ from planner.graph.totals import (
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_load, step_load
-from planner.plan.memory import memory_plan
 from planner.plan.notes import notes
 from planner.plan.precision import described
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
@@ -30,6 +29,7 @@ from planner.plan.solve import (
     solve_step,
     whole_graph,
 )
+from planner.plan.start import whole_memory_plan
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -42,7 +42,7 @@ from planner.plan.types import (
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
-from planner.spec.types import Parallel, Scalar
+from planner.spec.types import DeploymentSpec, Parallel, Scalar
 from planner.units import show_seconds
 
 
@@ -58,7 +58,7 @@ def assemble(question: Question) -> Plan:
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
-    memory = memory_plan(prepared, step)
+    memory = whole_memory_plan(prepared, step)
     workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(
@@ -159,7 +159,7 @@ def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
     return {
         "model": question.model.title,
         "precision": described(prepared.scheme),
-        "parallel": describe_parallel(parallel),
+        "parallel": describe_parallel(parallel) + _over(deployment),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),
         "workload": describe_load(deployment, solved.step),
@@ -173,6 +173,11 @@ def describe_parallel(parallel: Parallel) -> str:
     ways = {name: getattr(parallel, name) for name in ("tensor", "pipeline", "data", "expert")}
     shown = {name: n for name, n in ways.items() if n > 1 or name in {"tensor", "data"}}
     return ", ".join(f"{name} {n}" for name, n in shown.items())
+
+
+def _over(deployment: DeploymentSpec) -> str:
+    """The nodes that ranks lie on."""
+    return f", on {deployment.nodes} nodes" if (deployment.nodes or 1) > 1 else ""
 
 
 _COST_MODELS = {

@@ -11,7 +11,7 @@ from planner.cost.engine import Engine
 from planner.graph.modules import Scheme
 from planner.plan.precision import hashed
 from planner.spec.question import Question
-from planner.spec.types import Experts
+from planner.spec.types import DeploymentSpec, Experts
 
 COST_MODELS = {"calibrated": "calibrated-1", "roofline": "roofline-1"}
 """By name. The version moves when the same question may get another answer."""
@@ -83,7 +83,7 @@ def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
     return {
         "model": model_digest(question),
         "precision": digest(hashed(scheme)),
-        "parallel": digest(deployment.parallel.model_dump()),
+        "parallel": digest(_layout(deployment)),
         "device": spec_digest(question.gpu),
         "backend": digest(
             [
@@ -92,12 +92,21 @@ def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
                 dict(sorted(engine.flags.items())),
                 deployment.memory.utilization,
                 deployment.host.launch,
+                *([engine.asked["version"]] if engine.asked else []),
             ]
         ),
         "workload": digest(load),
         "calibration": digest([spec_digest(each.calibration) for each in question.calibrations]),
         "cost_model": digest(COST_MODELS[question.cost_model]),
     }
+
+
+def _layout(deployment: DeploymentSpec) -> Any:
+    """Ranks, and the nodes they lie on where there are several."""
+    ranks = deployment.parallel.model_dump()
+    if deployment.network is None:
+        return ranks
+    return [ranks, deployment.nodes, deployment.network.model_dump()]
 
 
 def plan_id(hashes: Mapping[str, str]) -> str:

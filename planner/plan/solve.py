@@ -19,13 +19,15 @@ from planner.cost.estimate import (
     Estimator,
     RooflineEstimator,
 )
+from planner.cost.network import Network
 from planner.cost.types import Device, KernelWork, device
 from planner.errors import SpecError
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
-from planner.graph.modules import Scheme
+from planner.graph.modules import FormatsError, Scheme
+from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats, Load
@@ -35,7 +37,7 @@ from planner.plan.load import StepLoad
 from planner.plan.pipeline import MicroBatches, micro_batches, piped
 from planner.plan.precision import scheme_of
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import DeploymentSpec, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of formats."""
-        return self.scheme.notes
+        return notes(self.scheme, self.graph)
 
     @property
     def stage_layers(self) -> tuple[int, ...]:
@@ -72,7 +74,9 @@ class Prepared:
         """What prices kernels under the question's cost model."""
         if self.question.cost_model == "roofline":
             return RooflineEstimator(fixed.graph_node_s)
-        modelled = CalibratedEstimator(self.device, self.constants)
+        modelled = CalibratedEstimator(
+            self.device, self.constants, network_of(self.question.deployment)
+        )
         efficiency = self.adjusted.efficiency
         return MeasuredEstimator(modelled, efficiency) if efficiency else modelled
 
@@ -80,6 +84,19 @@ class Prepared:
         """The engine as a step of that kind sees it."""
         question = self.question
         return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+
+
+def network_of(deployment: DeploymentSpec) -> Network | None:
+    """What joins the nodes of a deployment; None of a single one.
+
+    Ranks lie side by side: tensor ranks, then stages, then replicas.
+    """
+    if deployment.network is None or not deployment.nodes:
+        return None
+    parallel, link = deployment.parallel, deployment.network
+    replica = parallel.tensor * parallel.pipeline
+    each = replica * parallel.data // deployment.nodes
+    return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
 
 
 def prepare(question: Question) -> Prepared:
@@ -99,6 +116,8 @@ def prepare(question: Question) -> Prepared:
             ("graph", model_digest(question), chosen, layout),
             lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
+    except FormatsError:
+        raise
     except SpecError as error:
         if ranks == 1:
             raise

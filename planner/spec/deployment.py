@@ -7,8 +7,6 @@ from planner.spec.faults import said
 from planner.spec.types import DeploymentSpec, Step
 
 _UNBUILT = {
-    "nodes": "plan one node; a larger `parallel.tensor` counts its GPUs",
-    "network": "plan one node, whose GPUs the gpu spec's `link` joins",
     "speculation": "plan the step without draft tokens",
     "prefix_cache": "leave shared prompt tokens out of `workload.input`",
     "pools": "plan prefill and decode as two deployments",
@@ -23,7 +21,7 @@ GAP = "?"
 def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
-    faults += [*_unbuilt(deployment), *_experts(deployment)]
+    faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -93,6 +91,25 @@ def _experts(deployment: DeploymentSpec) -> list[Fault]:
     message = f"{parallel.expert} do not fit tensor {tensor} × data {parallel.data} ranks"
     hint = f"a divisor of {tensor}, or {everywhere}: expert parallelism reuses those ranks"
     return [place.fault(said(place.path, message), hint)]
+
+
+def _nodes(deployment: DeploymentSpec) -> list[Fault]:
+    """Several nodes share the GPUs evenly, and something joins them."""
+    nodes, parallel = deployment.nodes or 1, deployment.parallel
+    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    if deployment.network and nodes == 1:
+        place = deployment.origin.at("network")
+        message = "one node needs no network: the gpu spec's `link` joins its GPUs"
+        return [place.fault(said(place.path, message), "add nodes: 2", key=True)]
+    if nodes > 1 and deployment.network is None:
+        place = deployment.origin.at("nodes")
+        hint = "as in network: {bandwidth: 50 GB/s, latency: 10 us}"
+        return [place.fault(said(place.path, "several nodes need a network"), hint, key=True)]
+    if gpus % nodes:
+        place = deployment.origin.at("nodes")
+        message = f"{gpus} GPUs do not lie evenly on {nodes} nodes"
+        return [place.fault(said(place.path, message), "tensor × pipeline × data of them")]
+    return []
 
 
 def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:

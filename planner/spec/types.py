@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from planner.spec.kinds.backend import (
     BackendSpec,
-    BytesChoice,
     CaptureMode,
     CaptureSizes,
     CaptureSpec,
-    Choice,
     FlagSpec,
     FormatRule,
     FusionRule,
@@ -19,10 +17,8 @@ from planner.spec.kinds.backend import (
     KernelName,
     Limit,
     OpPatterns,
-    ReserveSpec,
     SizeRange,
     SlotSpec,
-    TimeChoice,
 )
 from planner.spec.kinds.base import (
     CatalogSpec,
@@ -46,6 +42,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
+from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -53,6 +50,7 @@ from planner.spec.kinds.deployment import (
     Experts,
     Host,
     Memory,
+    NetworkSpec,
     Parallel,
     Prefill,
     SequenceGroup,
@@ -80,6 +78,7 @@ from planner.spec.kinds.precision import (
     Quantization,
     layer_numbers,
 )
+from planner.spec.kinds.reserve import Lever, ReserveSpec
 
 __all__ = [
     "KINDS",
@@ -116,12 +115,14 @@ __all__ = [
     "KernelName",
     "KernelResiduals",
     "KernelRows",
+    "Lever",
     "Limit",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
     "ModuleFormats",
     "Name",
+    "NetworkSpec",
     "NodeSpec",
     "OpPatterns",
     "Parallel",

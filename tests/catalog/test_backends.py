@@ -29,9 +29,11 @@ FACTS = {
     "memory_gib",
     "tensor",
     "pipeline",
+    "expert",
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
+PARTS |= {"moe_dispatch", "moe_combine"}
 
 KERNELS = """
 void vllm::rms_norm_kernel<c10::BFloat16, 8, 2>(c10::BFloat16*, c10::BFloat16 const*)
@@ -158,6 +160,33 @@ void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, lon
 ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)
 ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)
 ncclKernel_AllReduce_RING_LL_Sum_half
+ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)
+fused_moe_kernel
+void vllm::moe::topkGating<4, 128, 4, 16, 32, int, __nv_bfloat16>
+void vllm::moe::grouped_topk_fused_kernel<float, float, int, 8>
+void vllm::moe::moe_align_block_size_kernel<int>(int const*, int*, int*, int*, int, int)
+void vllm::moe::count_and_sort_expert_tokens_kernel<int>(int const*, int*, int*, unsigned long)
+void vllm::moe::moe_sum_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 const*, int)
+void marlin_moe_wna16::Marlin<nv_bfloat16, 1125899906909960l, 256, 1, 8, 8, false, 4, 8, false>
+_matmul_ogs_NNT_bf16xbf16xmxfp4_32x256x128x1_swiglu
+_topk_forward
+_combined_routing_compute
+void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<KernelParams<float, int>>
+bmm_Bfloat16_E2m1Bfloat16_Fp32_t128x8x512_s6_et128x8_m128x8x16_cga1x1x1_16dp256b_rM_TN_transOut_schedS_sm100f
+void moe::dev::finalize::finalizeKernel<KernelParams<cutlass::bfloat16_t>>
+void tensorrt_llm::kernels::cutlass_kernels::expandInputRowsKernel<__nv_bfloat16, __nv_bfloat16>
+void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<__nv_bfloat16, __nv_bfloat16>
+void tensorrt_llm::kernels::cutlass_kernels::finalizeMoeRoutingKernel<__nv_bfloat16, __nv_bfloat16>
+void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int>>>>
+void deep_gemm::sm90_fp8_gemm_1d2d_impl<4096u, 7168u, 1u, 128u, 128u, 128u>
+void deep_ep::internode_ll::dispatch<true, false, 7168>(void*, void*, int*, long*, int*)
+void deep_ep::internode_ll::combine<false, 7168, 11>(void*, void*, int*, void*, void const*)
+void router_gemm_kernel_float_output<__nv_bfloat16, 128, 8, 8, 256, 7168>
+void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>
+void at::native::bitonicSortKVInPlace<2, -1, 16, 16, long, long, unsigned int>
+aten::topk
+aten::_grouped_mm
+aten::sort
 """.strip().splitlines()
 """Kernel names: of vLLM, FlashAttention and FlashInfer as their wheels hold them, others recalled."""
 

@@ -77,7 +77,7 @@ WRONG = {
     "a choice that is none": (
         [(ONE, ONE.replace("features: hidden", "features: hidden, shard: colum"))],
         "colum",
-        "expected one of none, column, row, kv, vocab; got 'colum' (did you mean 'column'?)",
+        "expected one of none, column, row, partial, kv, vocab; got 'colum' (did you mean 'column'?)",
     ),
     "a tensor that nothing writes": (
         [(TWO, TWO.replace("in: a", "in: aa"))],

@@ -38,7 +38,8 @@ def ask(checkpoint: str, precision: str, gpu: str = GPU):
     model = load_text(MODEL.replace("CHECKPOINT", checkpoint), "m.yaml")
     card = load_text(gpu, "g.yaml")
     found = scheme(asked(deployment, model, card), card, origin=deployment.origin)
-    return found.formats, found.notes
+    notes = tuple(runs.note for runs in found.running if runs.note)
+    return found.formats, notes
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,42 @@ def test_memory_is_that_of_the_tightest_stage(plan):
 def test_more_stages_than_layers_are_refused_at_their_place(plan):
     with pytest.raises(SpecError, match=r"deploy.yaml:3:.*80 layers do not fill 100 pipeline"):
         plan(100, 8)
+
+
+NODES = """\
+model: llama-3.1-405b-instruct
+gpu: h100-sxm
+parallel: {{{parallel}}}
+{nodes}
+precision: {{weights: fp8}}
+backend: {{name: vllm, version: "0.26"}}
+step: {{decode: {{batch: 32, context: 4096}}}}
+"""
+
+
+def time_of(tmp_path, parallel, nodes):
+    file = tmp_path / "nodes.yaml"
+    file.write_text(NODES.format(parallel=parallel, nodes=nodes))
+    plan = planner.assemble(planner.ask(load_deployment(file), Catalog.standard()))
+    return plan.step.time_s, plan
+
+
+def test_all_reduces_over_nodes_cost_what_the_network_says(tmp_path):
+    """405B has 126 layers of two all-reduces. Over two nodes each takes a ring's two messages of
+    10 us and 32 · 16,384 · 2 bytes by eighths at 50 GB/s, 2.6 us: 253 of them about 5.7 ms."""
+    wide = "tensor: 16"
+    inside, _ = time_of(tmp_path, wide, "")
+    link = "nodes: 2\nnetwork: {bandwidth: 50 GB/s, latency: 10 us}"
+    over, plan = time_of(tmp_path, wide, link)
+    ring_s = 2 * 10e-6 + 32 * 16384 * 2 / 8 / 50e9
+    assert over - inside == pytest.approx(253 * ring_s, rel=0.5)
+    assert plan.described["parallel"] == "tensor 16, data 1, on 2 nodes"
+    slow, _ = time_of(tmp_path, wide, link.replace("10 us", "100 us"))
+    assert slow - over == pytest.approx(253 * 2 * 90e-6, rel=0.1)
+
+
+def test_stages_over_nodes_send_once(tmp_path):
+    link = "nodes: 2\nnetwork: {bandwidth: 50 GB/s, latency: 1 ms}"
+    inside, _ = time_of(tmp_path, "tensor: 8, pipeline: 2", "")
+    over, _ = time_of(tmp_path, "tensor: 8, pipeline: 2", link)
+    assert 0.9e-3 < over - inside < 2.1e-3

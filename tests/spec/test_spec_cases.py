@@ -153,8 +153,8 @@ def test_a_step_and_a_workload_exclude_each_other():
 
 
 def test_what_is_not_built_yet_is_told_at_its_cell():
-    (said,) = faults("a,m,g,1,1,1,2", f"{HEAD},nodes")
-    assert said.startswith("runs.csv:2:13: nodes: not supported yet")
+    (said,) = faults("a,m,g,1,1,1,2", f"{HEAD},prefix_cache")
+    assert said.startswith("runs.csv:2:13: prefix_cache: not supported yet")
 
 
 def test_bytes_that_are_no_utf8_cost_their_row_alone():

@@ -69,14 +69,16 @@ register(
                     "prefill-context-parallel-size|pcp num-gpu-blocks-override "
                     "kv-cache-memory-bytes max-num-partial-prefills long-prefill-token-threshold "
                     "all2all-backend|all-to-all-backend moe-backend "
-                    "block-size num-scheduler-steps max-seq-len-to-capture cudagraph-capture-sizes config "
+                    "block-size num-scheduler-steps max-seq-len-to-capture "
+                    "cudagraph-capture-sizes config "
                     "optimization-level speculative-draft-tensor-parallel-size "
                     "mm-encoder-tp-mode eplb-config additional-config attention-config "
                     "kernel-config load-format",
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",
-                    "calculate-kv-scales async-scheduling enable-dbo enable-eplb disable-custom-all-reduce "
+                    "calculate-kv-scales async-scheduling enable-dbo enable-eplb "
+                    "disable-custom-all-reduce "
                     "disable-cascade-attn disable-sliding-window enable-chunked-prefill "
                     "language-model-only enable-elastic-ep disable-hybrid-kv-cache-manager",
                     "switch",
@@ -97,8 +99,10 @@ register(
                     "scheduling-policy limit-mm-per-prompt mm-processor-kwargs logits-processors "
                     "log-config-file device worker-cls uds default-chat-template-kwargs "
                     "num-iters num-iters-warmup num-prompts dataset-name dataset-path output-json "
-                    "mm-processor-cache-gb kv-events-config profiler-config backend n max-parallel-loading-workers "
-                    "collect-detailed-traces show-hidden-metrics-for-version ssl-ca-certs ssl-cert-reqs "
+                    "mm-processor-cache-gb kv-events-config profiler-config backend n "
+                    "max-parallel-loading-workers "
+                    "collect-detailed-traces show-hidden-metrics-for-version ssl-ca-certs "
+                    "ssl-cert-reqs "
                     "ignore-patterns pt-load-map-location numa-bind-nodes numa-bind-cpus"
                 ),
                 *silent("allowed-origins allowed-methods allowed-headers middleware", "many"),
@@ -108,7 +112,8 @@ register(
                     "enable-reasoning enable-request-id-headers enable-server-load-tracking "
                     "return-tokens-as-token-ids disable-frontend-multiprocessing "
                     "enable-prompt-tokens-details enable-sleep-mode skip-tokenizer-init "
-                    "data-parallel-external-lb|dpe data-parallel-hybrid-lb|dph numa-bind enable-prompt-embeds disable-fastapi-docs "
+                    "data-parallel-external-lb|dpe data-parallel-hybrid-lb|dph numa-bind "
+                    "enable-prompt-embeds disable-fastapi-docs "
                     "enable-log-outputs enable-tokenizer-info-endpoint trust-request-chat-template "
                     "disable-mm-preprocessor-cache ray-workers-use-nsight use-v2-block-manager "
                     "disable-detokenize profile enable-force-include-usage enable-ssl-refresh",

@@ -8,34 +8,9 @@ from pydantic import Field
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
-from planner.spec.quantity import Bytes, Seconds
-
-
-class Choice(Spec):
-    """A value that holds under conditions; of a list of choices the first that holds is taken."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Scalar
-    source: str | None = None
-    note: str | None = None
-
-
-class TimeChoice(Spec):
-    """A documented duration that holds under conditions."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Seconds
-    source: str | None = None
-    note: str | None = None
-
-
-class BytesChoice(Spec):
-    """A documented amount of memory that holds under conditions."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Bytes
-    source: str | None = None
-    note: str | None = None
+from planner.spec.kinds.choices import Choice, TimeChoice
+from planner.spec.kinds.reserve import ReserveSpec
+from planner.spec.quantity import Bytes
 
 
 class FlagSpec(Spec):
@@ -223,32 +198,6 @@ class HostSpec(Spec):
     graph_node: tuple[TimeChoice, ...] = Field(
         min_length=1, description="Device time a graph node takes beyond its work"
     )
-
-
-class ReserveSpec(Spec):
-    """Memory that is neither weights nor KV cache."""
-
-    budget: Literal["whole", "static", "free"] = Field(
-        "whole",
-        description="What shares `utilization` of visible memory: `whole`, everything the engine"
-        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV"
-        " cache, which gets that share of what weights, activations and runtime leave",
-    )
-    utilization: tuple[Choice, ...] = Field(
-        min_length=1, description="Share of visible (or free) memory the engine may take"
-    )
-    runtime: tuple[BytesChoice, ...] = Field(min_length=1, description="Context, NCCL, workspaces")
-    graphs: tuple[BytesChoice, ...] = Field(min_length=1, description="Captured CUDA Graphs")
-    graphs_inside: tuple[Choice, ...] = Field(
-        min_length=1, description="Whether graph memory counts against the budget"
-    )
-    profile_tokens: tuple[Choice, ...] = Field(
-        min_length=1, description="Tokens of the dummy step that sizes activations, over flags"
-    )
-    profile_sequences: tuple[Choice, ...] = Field(
-        min_length=1, description="Sequences of its sampler run, over flags"
-    )
-    kv_block: int = Field(16, ge=1, description="Tokens per KV block")
 
 
 class BackendSpec(CatalogSpec):

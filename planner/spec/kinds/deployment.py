@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.spec.kinds.base import Scalar, Spec
 from planner.spec.kinds.precision import Precision
-from planner.spec.quantity import PricePerHour, Seconds
+from planner.spec.quantity import BytesPerS, PricePerHour, Seconds
 
 
 class Parallel(Spec):
@@ -102,6 +102,13 @@ class Host(Spec):
     cpu: str | None = None
 
 
+class NetworkSpec(Spec):
+    """What joins the nodes of a deployment."""
+
+    bandwidth: BytesPerS = Field(description="Of one GPU's share of the cards, each way")
+    latency: Seconds = Field(description="One message between two nodes")
+
+
 class DeploymentSpec(Spec):
     """A deployment: the question a plan answers."""
 
@@ -121,8 +128,10 @@ class DeploymentSpec(Spec):
         None, description="Catalogue name or path; by default the nearest one of the catalogue"
     )
     price: PricePerHour | None = Field(None, description="Per GPU, as in '0.69 USD/h'")
-    nodes: int | None = None
-    network: dict[str, Any] | None = None
+    nodes: int | None = Field(
+        None, ge=1, le=10_000, description="Machines that share the GPUs evenly; by default one"
+    )
+    network: NetworkSpec | None = None
     speculation: dict[str, Any] | None = None
     prefix_cache: Any = None
     pools: Any = None
