@@ -9,6 +9,7 @@ from planner.cost.constants import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
+from planner.graph.types import Node
 from planner.ops.heads import Heads
 from planner.ops.recurrent import Stateful
 from planner.ops.types import OpClass, SequenceGroup, Site
