@@ -41,7 +41,8 @@ def _active(block: Block, idle: frozenset[Symbol]) -> Block:
     graph = block.graph.subgraph(names).copy()
     for node in nodes:
         graph.nodes[node.id]["node"] = node
-    return Block(block.label, nodes, tensors, block.inputs, block.outputs, graph, block.formats)
+    ends = block.inputs, block.outputs
+    return Block(block.label, nodes, tensors, *ends, graph, block.formats, block.opens)
 
 
 def _kept(block: Block, idle: frozenset[Symbol]) -> list[Node]:

@@ -49,7 +49,7 @@ class Window:
 
     @cached_property
     def _alias(self) -> dict[TensorKey, TensorKey]:
-        if self.following is None:
+        if self.following is None or self.following.opens:
             return {}
         pairs = zip(self.following.inputs, self.block.outputs, strict=True)
         return {(1, theirs): (0, ours) for theirs, ours in pairs}

@@ -41,6 +41,29 @@ PARTS |= {
 }
 
 KERNELS = """
+_causal_conv1d_fwd_kernel
+_causal_conv1d_update_kernel
+fused_recurrent_gated_delta_rule_fwd_kernel
+fused_sigmoid_gating_delta_rule_update_kernel
+chunk_local_cumsum_scalar_kernel
+chunk_scaled_dot_kkt_fwd_kernel
+chunk_gated_delta_rule_fwd_kernel_h_blockdim64
+chunk_fwd_kernel_o
+recompute_w_u_fwd_kernel
+merge_16x16_to_64x64_inverse_kernel
+l2norm_fwd_kernel
+_selective_scan_update_kernel
+selective_state_update
+void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<128, 16, 1, true, true>>
+_chunk_cumsum_fwd_kernel
+_chunk_state_fwd_kernel
+_chunk_scan_fwd_kernel
+_state_passing_fwd_kernel
+_bmm_chunk_fwd_kernel
+_layer_norm_fwd_1pass_kernel
+rms_norm_gated_fwd_kernel
+_linear_attn_decode_kernel
+_fwd_diag_kernel
 void vllm::rms_norm_kernel<c10::BFloat16, 8, 2>(c10::BFloat16*, c10::BFloat16 const*)
 std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)
 void vllm::fused_add_rms_norm_static_fp8_quant_kernel<c10::BFloat16, 0, c10::Float8_e4m3fn>

@@ -48,6 +48,7 @@ ROW = shape(TOKENS, 64)
 IMAGE = shape(BATCH, 3, 8, 8)
 ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
 ROUTED = (ROW, shape(TOKENS, 8))
+ENCODER = (shape(TOKENS, 8 * 16), shape(TOKENS, 2 * 16), shape(TOKENS, 2 * 16))
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
 STATES = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
 MIXED = (shape(TOKENS, 2 * 2 * 8 + 4 * 16), shape(TOKENS, 4))
@@ -67,6 +68,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(ATTENTION, {**HEADS, "window": 7, "sinks": True}),
         Example(ATTENTION, {**HEADS, "chunk": 1000}),
         Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
+        Example(ENCODER, {**HEADS, "causal": False, "cached": False, "chunk": 1000}),
     ),
     "causal_conv1d": (Example((ROW, shape(TOKENS, 32)), {"kernel": 4, "bias": True}),),
     "linear_attention": (
@@ -158,6 +160,9 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
     "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
+    "conv1d": (Example((shape(TOKENS, 64),), {"channels": 8, "kernel": 3, "stride": 2}),),
+    "group_rows": (Example((ROW,), {"count": 4}),),
+    "cross_attention": (Example((shape(TOKENS, 128),), {**HEADS, "keys": 30}),),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),
     "flatten": (Example((IMAGE,)),),
