@@ -32,14 +32,12 @@ def latent_shapes(
             )
             for g in groups
         )
-    return mla.DECODE, tuple(
-        MlaShape(
-            float(g.count * g.new_tokens),
-            1.0,
-            float(g.causal_pairs(heads.select) / g.new_tokens),
-            heads.heads,
-            latent_dim=key,
-            rope_dim=rope,
-        )
+    asked = (
+        (g.count, g.new_tokens, g.kv_tokens)
+        if heads.select is None
+        else (g.count * g.new_tokens, 1, g.causal_pairs(heads.select) / g.new_tokens)
         for g in groups
+    )
+    return mla.DECODE, tuple(
+        MlaShape(*map(float, each), heads.heads, latent_dim=key, rope_dim=rope) for each in asked
     )

@@ -169,6 +169,15 @@ def test_every_token_belongs_to_one_phase(groups):
     assert step.size("prefill_keys") == keys
 
 
+def test_drafts_are_verified_in_the_absorbed_form():
+    """3 drafts behind the last token, over 1,000 keys: the four see 997 to 1,000 of them."""
+    step = Load((SequenceGroup(5, 4, 1000, verified=True),))
+    scores = parts("mla_decode", ABSORBED, step)[0]
+    pairs = 5 * (997 + 998 + 999 + 1000)
+    assert scores[0].work(scores[1]).matmul_flops == 2 * 128 * 576 * pairs
+    assert scores[0].input_bytes(scores[1])[2] == 5 * 1000 * 576 * 2
+
+
 # --- cache and tensor parallelism --------------------------------------------------------------
 
 

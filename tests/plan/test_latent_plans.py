@@ -165,6 +165,12 @@ def test_prompts_and_decode_are_shapes_of_their_own():
     assert shapes == (mla.MlaShape(2.0, 64.0, 100.0, 16, rope_dim=64, head_dim=128, value_dim=128),)
 
 
+def test_drafts_share_the_latents_of_their_sequence():
+    load = Load((SequenceGroup(5, 4, 1000, verified=True),))
+    _, (shape,) = latent_shapes(LatentHeads(16, 576, 512, 64, "decode"), load)
+    assert (shape.batch, shape.new_tokens, shape.kv_tokens) == (5, 4, 1000)
+
+
 def test_each_token_of_a_sparse_prompt_is_a_sequence_of_its_own():
     """100 tokens without context see 50.5 keys in the mean."""
     load = Load((SequenceGroup(2, 100, 100),))
