@@ -39,5 +39,6 @@ def latent_shapes(
         for g in groups
     )
     return mla.DECODE, tuple(
-        MlaShape(*map(float, each), heads.heads, latent_dim=key, rope_dim=rope) for each in asked
+        MlaShape(float(n), float(new), float(keys), heads.heads, latent_dim=key, rope_dim=rope)
+        for n, new, keys in asked
     )
