@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
+    architectures,
     commands,
     kernel_shapes,
     kernels,
@@ -37,6 +38,8 @@ PAGES = (
     "docs/baselines.md",
     "docs/calibration.md",
     "docs/cli.md",
+    "docs/extending.md",
+    "docs/import.md",
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
@@ -49,6 +52,7 @@ _PART = re.compile(
 )
 _SESSION = re.compile(r"<!-- session: (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _PARTS: dict[str, Callable[[], str]] = {
+    "architectures": architectures.table,
     "operators": specs.operators,
     "attributes": specs.operator_attributes,
     "formulas": specs.formulas,

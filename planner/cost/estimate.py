@@ -19,7 +19,7 @@ from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
 from planner.cost.parts import Part, attention_shape, walked_rows
-from planner.cost.products import Product, product, unfitted
+from planner.cost.products import Product, as_run, product, unfitted
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -160,7 +160,8 @@ class CalibratedEstimator:
             if found:
                 yield self._routed(found)
             elif isinstance(node.op, Linear):
-                linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
+                key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
+                linears.setdefault(key, []).append((node, site))
             elif asked := product(node, site):
                 yield self._gemm(asked)
             elif isinstance(node.op, AttentionScores):
@@ -182,7 +183,8 @@ class CalibratedEstimator:
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
         rows = float(site.load.elements(site.outputs[0].shape[:-1]))
-        return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
+        asked = Product(rows, depth, features, node.matmul_dtype, width)
+        return self._gemm(as_run(asked, node, site))
 
     def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
@@ -208,7 +210,7 @@ class CalibratedEstimator:
     def _gemm(self, ask: Product) -> Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
         shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
-        fitted = self.constants.gemm(ask.dtype)
+        fitted = self.constants.gemm(ask.dtype, ask.weights, ask.most_share)
         time_s = self._time(gemm.MODEL, fitted, shape)
         moved = depth * features * ask.weight_bytes
         moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
@@ -288,7 +290,13 @@ class CalibratedEstimator:
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
-        key = (model.family, fitted.variant, shape)
+        key = (
+            model.family,
+            fitted.variant,
+            fitted.source,
+            fitted.values.get("matrix_share"),
+            shape,
+        )
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)

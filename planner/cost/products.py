@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -27,12 +27,22 @@ class Product:
     """What the matrix units multiply."""
     weight_bytes: float
     """Of one element of the second operand."""
+    weights: str | None = None
+    """The format it is kept in; None: the one it is multiplied in."""
+    most_share: float = 1.0
+    """Most of the matrix units' peak that the kernel's instructions reach."""
 
 
 def product(node: Node, site: Site) -> Product | None:
     """The GEMM that a node stands for; None where it stands for none."""
     make = _PRODUCTS.get(type(node.op))
-    return make(node, site) if make else None
+    return as_run(make(node, site), node, site) if make else None
+
+
+def as_run(made: Product, node: Node, site: Site) -> Product:
+    """The product with what the engine's kernel makes of its formats."""
+    kept = node.parameters[0].dtype if node.parameters else None
+    return replace(made, weights=kept, most_share=site.formats.matrix_share)
 
 
 def _rows(site: Site) -> float:

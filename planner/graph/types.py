@@ -27,6 +27,8 @@ class Node:
     """What its matrix products multiply; decides which peak and ridge count."""
     composite: str | None = None
     """The node a user wrote that this one is a part of, as in ``attention``."""
+    formats: Formats | None = None
+    """Its own formats; None: the block's."""
     origin: Origin = field(default_factory=Origin.unknown, compare=False)
 
 
@@ -79,7 +81,7 @@ class Block:
             tuple(self.tensors[name] for name in node.outputs),
             load,
             node.parameters,
-            self.formats,
+            node.formats or self.formats,
         )
 
 

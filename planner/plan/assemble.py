@@ -18,6 +18,7 @@ from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
+from planner.plan.precision import described
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import (
     Prepared,
@@ -57,7 +58,7 @@ def assemble(question: Question) -> Plan:
     rule_sets = _rule_sets(solved)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
-    hashes = parts(question, prepared.formats, solved.engine)
+    hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
     memory = whole_memory_plan(prepared, step)
     workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
@@ -155,15 +156,12 @@ def _model(prepared: Prepared) -> ModelSummary:
 
 
 def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
-    question, formats = prepared.question, prepared.formats
+    question = prepared.question
     deployment = question.deployment
     parallel = deployment.parallel
     return {
         "model": question.model.title,
-        "precision": (
-            f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
-            f"{formats.activations}, KV cache {formats.kv_cache}"
-        ),
+        "precision": described(prepared.scheme),
         "parallel": describe_parallel(parallel) + _over(deployment),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),

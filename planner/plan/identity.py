@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.cost.engine import Engine
-from planner.ops.types import Formats
+from planner.graph.modules import Scheme
+from planner.plan.precision import hashed
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec, Experts
 
@@ -61,6 +62,8 @@ _SILENT: dict[str, Any] = {
     "efficiency": {},
     "runs": None,
     "encoder": None,
+    "quantization": None,
+    "formats": [],
 }
 
 
@@ -70,7 +73,7 @@ def model_digest(question: Question) -> str:
     return digest([spec_digest(question.model), blocks])
 
 
-def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
+def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
     """The eight hashes of a question. Names and prices are no part of it."""
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
@@ -83,9 +86,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
         load.append([deployment.speculation.model_dump(exclude={"draft"}), draft])
     return {
         "model": model_digest(question),
-        "precision": digest(
-            [formats.weights, formats.matmul, formats.activations, formats.kv_cache]
-        ),
+        "precision": digest(hashed(scheme)),
         "parallel": digest(_layout(deployment)),
         "device": spec_digest(question.gpu),
         "backend": digest(

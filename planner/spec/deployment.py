@@ -13,10 +13,15 @@ _UNBUILT = {
 }
 
 
+GAP = "?"
+"""Stands in an imported deployment where the source could not say."""
+
+
 def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
-    faults = [*_question(deployment), *_groups(deployment), *_unbuilt(deployment)]
-    faults += [*_experts(deployment), *_nodes(deployment), *_speculation(deployment)]
+    faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
+    faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
+    faults += _speculation(deployment)
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -58,6 +63,21 @@ def _question(deployment: DeploymentSpec) -> list[Fault]:
         message = "a deployment has a step or a workload, not both"
         return [place.fault(said(place.path, message), "remove one of them", key=True)]
     return []
+
+
+def _gaps(deployment: DeploymentSpec) -> list[Fault]:
+    hints = {
+        "model": "a name of `planner catalog list models`, or ./config.json",
+        "gpu": "a name of `planner catalog list gpus`, as in gpu: h100-sxm",
+    }
+    places = [
+        (deployment.origin.at(name), hint)
+        for name, hint in hints.items()
+        if getattr(deployment, name) == GAP
+    ]
+    return [
+        place.fault(said(place.path, "is still to be filled in"), hint) for place, hint in places
+    ]
 
 
 def _members(step: Step) -> list[Fault]:

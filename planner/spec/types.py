@@ -11,6 +11,7 @@ from planner.spec.kinds.backend import (
     CaptureSizes,
     CaptureSpec,
     FlagSpec,
+    FormatRule,
     FusionRule,
     HostSpec,
     KernelName,
@@ -51,7 +52,6 @@ from planner.spec.kinds.deployment import (
     Memory,
     NetworkSpec,
     Parallel,
-    Precision,
     Prefill,
     SequenceGroup,
     Speculation,
@@ -73,10 +73,18 @@ from planner.spec.kinds.model import (
     Published,
     SequenceItem,
 )
+from planner.spec.kinds.precision import (
+    MODULE_REGEX,
+    ModuleFormats,
+    Precision,
+    Quantization,
+    layer_numbers,
+)
 from planner.spec.kinds.reserve import Lever, ReserveSpec
 
 __all__ = [
     "KINDS",
+    "MODULE_REGEX",
     "Backend",
     "BackendSpec",
     "BlockCycle",
@@ -97,6 +105,7 @@ __all__ = [
     "Experts",
     "Expression",
     "FlagSpec",
+    "FormatRule",
     "FusionRule",
     "GpuLink",
     "GpuMemory",
@@ -114,6 +123,7 @@ __all__ = [
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
+    "ModuleFormats",
     "Name",
     "NetworkSpec",
     "NodeSpec",
@@ -124,6 +134,7 @@ __all__ = [
     "Prefill",
     "PricesSpec",
     "Published",
+    "Quantization",
     "RejectedTable",
     "ReserveSpec",
     "ResidualBand",
@@ -137,6 +148,7 @@ __all__ = [
     "Step",
     "TimeChoice",
     "Workload",
+    "layer_numbers",
 ]
 
 KINDS: dict[str, type[Spec]] = {

@@ -29,10 +29,9 @@ FACTS = {
     "memory_gib",
     "tensor",
     "pipeline",
-    "data",
     "expert",
 }
-FACTS |= {"peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine"}
 PARTS |= {

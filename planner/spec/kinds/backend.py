@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.kinds.choices import Choice, TimeChoice
 from planner.spec.kinds.reserve import ReserveSpec
@@ -91,6 +92,34 @@ class FusionRule(Spec):
     limits: tuple[Limit, ...] = ()
     source: str
     about: str | None = None
+
+
+class FormatRule(Spec):
+    """Which kernel multiplies weights of a format, and in which format. The first that holds."""
+
+    when: Conditions = Field(
+        default_factory=dict,
+        description="`weights` and `matmul` are the module's, as asked for; `kv_cache` the cache's",
+    )
+    op: str | tuple[str, ...] = Field(
+        ("linear", "conv2d"),
+        description="Operators; `*` matches any run of characters. `kv_cache_write` is the cache",
+    )
+    kernel: str | None = Field(None, description="The engine's kernel, as in `Marlin`")
+    matmul: DType | None = Field(
+        None, description="What matrix units multiply; `bf16` stands for the model's own 16 bit"
+    )
+    kept: DType | Literal["int8_head"] | None = Field(
+        None,
+        description="Format the engine keeps weights (or the cache) in, where not the one asked"
+        " for; `int8_head`: INT8 with an FP32 scale for each token and head",
+    )
+    matrix_share: float = Field(
+        1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
+    )
+    refuse: str | None = Field(None, description="Why the engine does not run it")
+    source: str
+    note: str | None = None
 
 
 class KernelName(Spec):
@@ -179,6 +208,9 @@ class BackendSpec(CatalogSpec):
     flags: dict[str, FlagSpec] = Field(default_factory=dict)
     fusions: tuple[FusionRule, ...] = ()
     kernels: tuple[KernelName, ...] = ()
+    formats: tuple[FormatRule, ...] = Field(
+        (), description="How quantised modules run; without a rule that holds as they are asked for"
+    )
     exchange: tuple[Choice, ...] = Field(
         (),
         description="How tokens of several data replicas reach their experts: `gather` (all ranks"

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from planner.dtypes import DType
 from planner.spec.kinds.base import Scalar, Spec
+from planner.spec.kinds.precision import Precision
 from planner.spec.quantity import BytesPerS, PricePerHour, Seconds
 
 
@@ -18,14 +18,6 @@ class Parallel(Spec):
     pipeline: int = Field(1, ge=1, le=1024)
     expert: int = Field(1, ge=1, le=1024)
     data: int = Field(1, ge=1, le=1024)
-
-
-class Precision(Spec):
-    """Formats of weights, of what matrix units read, and of the KV cache."""
-
-    weights: DType | None = Field(None, description="By default the checkpoint's")
-    activations: DType | None = Field(None, description="Operands of the GEMMs; by default 16 bit")
-    kv_cache: DType | None = Field(None, description="By default as the activations' 16 bit")
 
 
 class Backend(Spec):

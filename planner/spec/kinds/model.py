@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Expression, Scalar, Spec
+from planner.spec.kinds.precision import Quantization
 
 
 class NodeSpec(Spec):
@@ -118,5 +119,10 @@ class ModelSpec(CatalogSpec):
         default_factory=dict, description="Blocks of this model alone"
     )
     max_context: int | None = Field(None, gt=0, description="Longest context it was trained for")
-    weights: DType = Field("bf16", description="Format of the checkpoint")
+    weights: DType = Field(
+        "bf16", description="Format of the checkpoint, where `quantization` leaves it"
+    )
+    quantization: Quantization | None = Field(
+        None, description="How the checkpoint is quantised; a deployment plans it so by default"
+    )
     published: Published | None = None
