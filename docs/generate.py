@@ -20,9 +20,11 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
+    architectures,
     commands,
     kernel_shapes,
     kernels,
+    kv_capacity,
     outputs,
     plan_json,
     runs,
@@ -36,7 +38,10 @@ PAGES = (
     "docs/baselines.md",
     "docs/calibration.md",
     "docs/cli.md",
+    "docs/extending.md",
+    "docs/import.md",
     "docs/json.md",
+    "docs/memory.md",
     "docs/model.md",
     "docs/specs.md",
 )
@@ -47,6 +52,7 @@ _PART = re.compile(
 )
 _SESSION = re.compile(r"<!-- session: (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _PARTS: dict[str, Callable[[], str]] = {
+    "architectures": architectures.table,
     "operators": specs.operators,
     "attributes": specs.operator_attributes,
     "formulas": specs.formulas,
@@ -57,6 +63,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
+    **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {

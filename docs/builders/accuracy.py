@@ -152,7 +152,7 @@ TARGETS = (
     Target("GEMM BF16", 5.5, 8, _of("gemm", _bf16, _not_on("l40s", "arc-pro-b60"))),
     Target("GEMM BF16, L40S", 7, 10, _of("gemm", _bf16, _on("l40s"))),
     Target("GEMM BF16, B60", 10, 15, _of("gemm", _bf16, _on("arc-pro-b60"))),
-    Target("GEMM FP8, FP8-block, NVFP4", 10, 14, _of("gemm", _narrow)),
+    Target("GEMM FP8, INT8, NVFP4, weight-only", 10, 14, _of("gemm", _narrow)),
     Target("attention prefill", 9, 13, _of("attention_prefill")),
     Target("attention decode, of any length", 8, 13, _of("attention_decode")),
     Target("MLA prefill", 8, 12, _of("mla_prefill")),

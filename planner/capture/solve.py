@@ -259,6 +259,8 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
 
 
 def _seam_edges(block: Block, following: Block) -> frozenset[tuple[str, str]]:
+    if following.opens:
+        return frozenset()
     producers = {tensor: node.id for node in block.nodes for tensor in node.outputs}
     aliases = dict(zip(following.inputs, block.outputs, strict=True))
     return frozenset(

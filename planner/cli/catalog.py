@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli.common.options import catalog_option, example, json_option
+
+if TYPE_CHECKING:
+    from planner.cli.common.deep import Planned
 
 
 @click.group(
@@ -67,25 +71,42 @@ def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> Non
     short_help="Check that files load, cite and add up.",
     epilog=example("planner catalog check --catalog ./my-catalog"),
 )
+@click.option("--deep", is_flag=True, help="Plan every model on ten GPUs too.")
 @catalog_option
 @json_option
 @click.pass_context
-def check(ctx: click.Context, catalogs: tuple[Path, ...], as_json: bool) -> None:
+def check(ctx: click.Context, *, deep: bool, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """Check every file: it loads, its figures have sources, models have the published size.
 
-    Exits with 1 when something is wrong.
+    Exits with 1 when something is wrong. With --deep also says what plans nowhere, and why.
     """
     from planner.cli.common.audit import audit
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
     from planner.plan.values import plain
-    from planner.report.catalog import check_view
+    from planner.report.catalog import check_view, deep_view
     from planner.report.document import to_json
 
     found = audit(catalog_of(catalogs))
+    planned = _planned(catalogs) if deep and not found.faults else []
     if as_json:
-        write(to_json("catalog-check", plain(found)))
+        more = {"planned": plain(planned)} if deep else {}
+        write(to_json("catalog-check", {**plain(found), **more}))
     else:
         show(check_view(found.counts, found.worst, found.faults))
+        if planned:
+            refused = {(each.model, each.gpu): each.reason for each in planned if each.reason}
+            show(deep_view(len(planned), refused))
     if found.faults:
         ctx.exit(1)
+
+
+def _planned(catalogs: tuple[Path, ...]) -> list[Planned]:
+    from planner.cli.common.deep import planned_everywhere
+    from planner.cli.common.ticker import Ticker
+
+    ticker = Ticker()
+    try:
+        return list(planned_everywhere(catalogs, ticker))
+    finally:
+        ticker.end()

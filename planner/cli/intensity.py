@@ -10,7 +10,7 @@ import click
 from planner.cli.common.options import catalog_option, example, json_option, numbers
 
 if TYPE_CHECKING:
-    from planner.plan.intensity import Convention
+    from planner.plan.attention_rows import Convention
 
 
 @click.command(

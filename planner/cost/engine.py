@@ -30,6 +30,13 @@ class Engine:
     facts: Mapping[str, Scalar]
     """What conditions may ask, flags under ``flag.NAME``."""
     notes: tuple[str, ...] = ()
+    asked: Mapping[str, Scalar] | None = None
+    """The same facts at the version asked for, where that one is not described."""
+
+    @property
+    def as_asked(self) -> Engine:
+        """The engine at the very version asked for, for facts described version by version."""
+        return self if self.asked is None else replace(self, facts=self.asked, asked=None)
 
     @property
     def flags(self) -> dict[str, Scalar]:
@@ -49,7 +56,8 @@ class Engine:
     def with_flags(self, changes: Mapping[str, Scalar]) -> Engine:
         """The same engine with some flags turned."""
         turned = {f"flag.{name}": value for name, value in changes.items()}
-        return replace(self, facts={**self.facts, **turned})
+        asked = None if self.asked is None else {**self.asked, **turned}
+        return replace(self, facts={**self.facts, **turned}, asked=asked)
 
 
 def resolve(
@@ -86,16 +94,24 @@ def resolve(
         "step": step,
     }
     _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec)
+    named = None
+    if note:
+        named = _with_flags({**facts, "version": asked.version}, spec, asked.flags)
+    notes = (note,) if note else ()
+    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
+
+
+def _with_flags(
+    facts: Mapping[str, Scalar], spec: BackendSpec, asked: Mapping[str, Scalar]
+) -> dict[str, Scalar]:
+    """The facts and every flag, as asked or by its default."""
+    found = dict(facts)
     for name, flag in spec.flags.items():
-        facts[f"flag.{name}"] = _default(flag, facts)
-        if name in asked.flags:
-            facts[f"flag.{name}"] = asked.flags[name]
-    return Engine(spec, version, facts, (note,) if note else ())
-
-
-def _default(flag: FlagSpec, facts: Mapping[str, Scalar]) -> Scalar:
-    choice = first(flag.default, facts)
-    return choice.value if choice else None
+        choice = first(flag.default, found)
+        found[f"flag.{name}"] = choice.value if choice else None
+        if name in asked:
+            found[f"flag.{name}"] = asked[name]
+    return found
 
 
 def _version(asked: Backend, spec: BackendSpec) -> tuple[str, str | None]:

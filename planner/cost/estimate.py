@@ -11,26 +11,23 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
 from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.kernel import Border
-from planner.cost.kernels import attention_decode, attention_prefill, collective, elementwise, gemm
-from planner.cost.kernels.attention import AttentionShape
+from planner.cost.kernels import collective, elementwise, gemm
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.products import Product, product
+from planner.cost.parts import Part, attention_shape, walked_rows
+from planner.cost.products import Product, as_run, product, unfitted
 from planner.cost.types import Bound, Device, Evidence, KernelWork
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.attention import AttentionScores, AttentionValues, KvCacheWrite
+from planner.ops.attention import AttentionScores, AttentionValues
 from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.dims import ROWS
-from planner.ops.indexer import IndexCacheWrite, IndexScores
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.mla import MlaCacheWrite
-from planner.ops.recurrent import Recurrent
 from planner.ops.types import Site, static
 
 
@@ -126,9 +123,9 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
-        unfitted = next(filter(None, (_unfitted(node) for node, _ in kernel.nodes())), None)
-        if not parts and unfitted:
-            return self._unfitted(kernel, unfitted)
+        family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes())), None)
+        if not parts and family:
+            return self._unfitted(kernel, family)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
             return self._streamed(stream_s, stream)
@@ -156,14 +153,15 @@ class CalibratedEstimator:
         evidence, borrowed = stream.evidence, stream.borrowed
         return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
-    def _mains(self, kernel: Kernel) -> Iterator[_Part | None]:
+    def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes():
             found = routed(node, site, kernel.name, self.constants)
             if found:
                 yield self._routed(found)
             elif isinstance(node.op, Linear):
-                linears.setdefault((*node.inputs, node.matmul_dtype), []).append((node, site))
+                key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
+                linears.setdefault(key, []).append((node, site))
             elif asked := product(node, site):
                 yield self._gemm(asked)
             elif isinstance(node.op, AttentionScores):
@@ -177,7 +175,7 @@ class CalibratedEstimator:
         for merged in linears.values():
             yield self._linear(merged)
 
-    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> _Part:
+    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> Part:
         """Projections of one input as one GEMM. Operands narrower than 16 bit come in quantised."""
         node, site = merged[0]
         depth = static(site.inputs[0].shape[-1])
@@ -185,9 +183,10 @@ class CalibratedEstimator:
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
         rows = float(site.load.elements(site.outputs[0].shape[:-1]))
-        return self._gemm(Product(rows, depth, features, node.matmul_dtype, width))
+        asked = Product(rows, depth, features, node.matmul_dtype, width)
+        return self._gemm(as_run(asked, node, site))
 
-    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> _Part | None:
+    def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
         if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
             return None
@@ -197,29 +196,29 @@ class CalibratedEstimator:
         core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
         tokens = float(site.load.size(ROWS[heads.phase]))
         core_s -= self._write_s(tokens, heads.token_bytes(dtype))
-        return _Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
+        return Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
 
-    def _routed(self, found: Routed) -> _Part:
+    def _routed(self, found: Routed) -> Part:
         fitted, family = found.fitted, found.model.family
         if found.span:
             time_s, fitted = self._exchanged(fitted, found.shape, found.span)
         else:
             time_s = self._time(found.model, fitted, found.shape)
         floor_s = fitted.floor_s
-        return _Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
+        return Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
 
-    def _gemm(self, ask: Product) -> _Part:
+    def _gemm(self, ask: Product) -> Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
         shape = GemmShape(rows, depth, features, weight_bytes=ask.weight_bytes, quantised=True)
-        fitted = self.constants.gemm(ask.dtype)
+        fitted = self.constants.gemm(ask.dtype, ask.weights, ask.most_share)
         time_s = self._time(gemm.MODEL, fitted, shape)
         moved = depth * features * ask.weight_bytes
         moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
         # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
         floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
-        return _Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
+        return Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
 
-    def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> _Part | None:
+    def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> Part | None:
         """Attention as one kernel, where the values are in the group too."""
         if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes()):
             return None
@@ -229,20 +228,8 @@ class CalibratedEstimator:
         for group in site.load.within(heads.chunk):
             if not group.new_tokens * group.count:
                 continue
-            phase = "attention_decode" if group.new_tokens == 1 else "attention_prefill"
-            fitted = self.constants.attention(phase, kernel.name, dtype)
-            shape = AttentionShape(
-                float(group.count),
-                float(group.new_tokens),
-                float(group.kv_tokens),
-                heads.heads,
-                heads.kv_heads,
-                heads.head_dim,
-                window=heads.window or 0,
-            )
-            model: KernelModel[Any] = (
-                attention_decode.MODEL if group.new_tokens == 1 else attention_prefill.MODEL
-            )
+            model, shape = attention_shape(heads, group)
+            fitted = self.constants.attention(model.family, kernel.name, dtype)
             time_s = self._time(model, fitted, shape)
             core_s += time_s - fitted.floor_s
             floor_s = max(floor_s, fitted.floor_s)
@@ -250,8 +237,9 @@ class CalibratedEstimator:
             return None
         core_s += floor_s - fitted.floor_s
         moved = float(kernel.work.hbm_bytes)
-        core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
-        return _Part("attention", core_s, fitted.floor_s, moved, fitted)
+        if heads.cached:
+            core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
+        return Part("attention", core_s, fitted.floor_s, moved, fitted)
 
     def _write_s(self, tokens: float, each_bytes: float) -> float:
         """What the write of the new K and V takes as a kernel of its own."""
@@ -259,16 +247,16 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
-    def _collective(self, op: AllReduce | AllGather, site: Site) -> _Part:
+    def _collective(self, op: AllReduce | AllGather, site: Site) -> Part:
         name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
         fitted = self.constants.collective(name)
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.ranks)
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+        return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
-    def _send(self, op: Send, site: Site) -> _Part:
+    def _send(self, op: Send, site: Site) -> Part:
         """As an all-gather over two ranks, in which each sends half of the result."""
         fitted = self.constants.collective("all_gather")
         size = op.tensors * float(site.inputs[0].bytes(site.load))
@@ -277,7 +265,7 @@ class CalibratedEstimator:
             time_s = fitted.floor_s + self.network.send_s(size)
             fitted = dataclasses.replace(fitted, evidence="datasheet")
         moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-        return _Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+        return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _exchanged(
         self, fitted: Fitted, shape: CollectiveShape, span: float
@@ -297,41 +285,19 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, _rows(kernel))
+        rows = max(1.0, walked_rows(list(kernel.nodes())))
         shape = ElementwiseShape(size / 2, size / 2, rows)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
     def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
-        key = (model.family, fitted.variant, shape)
+        key = (
+            model.family,
+            fitted.variant,
+            fitted.source,
+            fitted.values.get("matrix_share"),
+            shape,
+        )
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
         return self._seen[key][0]
-
-
-@dataclass(frozen=True)
-class _Part:
-    family: str
-    core_s: float
-    floor_s: float
-    moved_bytes: float
-    fitted: Fitted
-
-
-def _unfitted(node: Node) -> str | None:
-    """The family of a kernel that no table measures."""
-    if isinstance(node.op, IndexScores):
-        return "indexer"
-    return "recurrent" if isinstance(node.op, Recurrent) else None
-
-
-def _rows(kernel: Kernel) -> float:
-    """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
-
-    A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
-    """
-    node, site = next(kernel.nodes())
-    if isinstance(node.op, KvCacheWrite | MlaCacheWrite | IndexCacheWrite):
-        return float(site.load.tokens)
-    shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(float(site.load.elements(shape[:-1])) for shape in shapes)

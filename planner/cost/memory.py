@@ -2,9 +2,7 @@
 
 Per GPU (one tensor-parallel rank of one data replica):
 budget = visible × utilization; KV gets what weights, activations and reserves leave of it.
-Activations are the peak of the engine's profile step: a liveness pass over one block at its token
-budget, plus logits in 16 and 32 bit for its sampler run. Attention scores are left out there, since
-every engine profiles with fused attention. Off by the allocator's fragmentation and by workspaces.
+How each engine counts is in docs/memory.md. Off by the allocator's fragmentation.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.cost.engine import Engine
+from planner.cost.profile import activation_bytes
+from planner.cost.reserve import Reserve
 from planner.cost.types import Device
 from planner.graph.totals import (
     kv_bytes,
@@ -20,15 +20,9 @@ from planner.graph.totals import (
     state_bytes_per_sequence,
     weights_bytes,
 )
-from planner.graph.types import Block, ModelGraph
+from planner.graph.types import ModelGraph
 from planner.num import ceil_div
-from planner.ops.types import Load, Pairs, SequenceGroup
-from planner.spec.conditions import first
-from planner.spec.expr import whole
-from planner.spec.types import Choice
-
-LOGITS_COPY_BYTES = 4
-"""Samplers widen the logits to FP32 beside the 16-bit ones (`vllm v1/sample/sampler.py`)."""
+from planner.ops.types import Load
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,8 @@ class Budget:
     kv_block_tokens: int
     rule: Literal["whole", "static", "free"] = "whole"
     """What shares the budget: see ``ReserveSpec.budget``."""
+    context_bytes: float = 0.0
+    """CUDA context, which no engine's own count holds."""
 
     @property
     def kv_available_bytes(self) -> float:
@@ -57,14 +53,15 @@ class Budget:
         if self.graphs_inside:
             taken += self.graphs_bytes
         if self.rule == "free":
-            free = self.visible_bytes - taken
+            free = self.visible_bytes - self.context_bytes - taken
             return self.utilization * free if free > 0 else free
         return self.budget_bytes - taken
 
     @property
     def spare_bytes(self) -> float:
         """Visible memory that is left when everything is held; negative where it runs over."""
-        rest = self.visible_bytes - self.weights_bytes - max(0.0, self.kv_available_bytes)
+        rest = self.visible_bytes - self.context_bytes - self.weights_bytes
+        rest -= max(0.0, self.kv_available_bytes)
         return rest - self.activations_bytes - self.runtime_bytes - self.graphs_bytes
 
 
@@ -97,67 +94,36 @@ class Fit:
         return max(0.0, short, -self.budget.spare_bytes)
 
 
-def budget(graph: ModelGraph, engine: Engine, device: Device, utilization: float | None) -> Budget:
-    """The budget of one GPU that runs one rank of the graph."""
-    memory = engine.spec.memory
-    share = utilization if utilization is not None else float(_value(memory.utilization, engine))
-    runtime, graphs = first(memory.runtime, engine.facts), first(memory.graphs, engine.facts)
+def budget(
+    graph: ModelGraph,
+    engine: Engine,
+    device: Device,
+    utilization: float | None,
+    longest: int | None = None,
+) -> Budget:
+    """The budget of one GPU that runs one rank of the graph.
+
+    ``longest`` is the model's context, as long as which some engines make their dummy step.
+    """
+    reserve = Reserve(engine, device, longest)
+    spec = reserve.spec
+    share = utilization if utilization is not None else reserve.share(spec.utilization)
+    context, runtime = reserve.amount(spec.context), reserve.amount(spec.runtime)
+    held = context + runtime if spec.budget == "static" else 0.0
     return Budget(
         device.capacity_bytes,
         device.visible_bytes,
         share,
-        device.visible_bytes * share,
+        (device.visible_bytes - held) * share,
         weights_bytes(graph),
-        activation_bytes(graph, engine),
-        runtime.value if runtime else 0.0,
-        graphs.value if graphs else 0.0,
-        bool(_value(memory.graphs_inside, engine)),
-        memory.kv_block,
-        memory.budget,
+        activation_bytes(graph, reserve),
+        runtime,
+        reserve.amount(spec.graphs),
+        bool(reserve.number(spec.graphs_inside)),
+        int(reserve.number(spec.kv_blocks, spec.kv_block)),
+        spec.budget,
+        context,
     )
-
-
-def _value(choices: tuple[Choice, ...], engine: Engine) -> float:
-    choice = first(choices, engine.facts) or choices[-1]
-    if isinstance(choice.value, str):
-        return float(whole(choice.value, engine.whole_flags))
-    return float(choice.value or 0)
-
-
-def activation_bytes(graph: ModelGraph, engine: Engine) -> float:
-    """Peak of the engine's profile step. A graph that is no LLM has none: its load says it all."""
-    if not graph.symbols & {"tokens", "sequences"}:
-        return 0.0
-    tokens = int(_value(engine.spec.memory.profile_tokens, engine))
-    sequences = min(tokens, int(_value(engine.spec.memory.profile_sequences, engine)))
-    each, longer = divmod(tokens, sequences)
-    shared = ((sequences - longer, each), (longer, each + 1))
-    load = Load(tuple(SequenceGroup(count, n, n) for count, n in shared if count))
-    return max(live_bytes(block, load) for block in graph.kinds)
-
-
-def live_bytes(block: Block, load: Load) -> float:
-    """Most bytes of tensors alive at once while a block runs in order, fused tensors left out."""
-    last_use = dict.fromkeys(block.inputs, -1)
-    for position, node in enumerate(block.nodes):
-        last_use |= dict.fromkeys((*node.inputs, *node.outputs), position)
-    last_use |= dict.fromkeys(block.outputs, len(block.nodes))
-    alive = sum(_bytes(block, name, load) for name in block.inputs)
-    peak = alive
-    for position, node in enumerate(block.nodes):
-        alive += sum(_bytes(block, name, load) for name in node.outputs)
-        wide = load.elements(block.tensors[node.inputs[0]].shape) * LOGITS_COPY_BYTES
-        peak = max(peak, alive + (wide if node.op_name == "sampling" else 0))
-        used = {*node.inputs, *node.outputs}
-        alive -= sum(_bytes(block, name, load) for name in used if last_use[name] == position)
-    return peak
-
-
-def _bytes(block: Block, name: str, load: Load) -> float:
-    tensor = block.tensors[name]
-    if any(isinstance(symbol, Pairs) for dim in tensor.shape for symbol in dim.symbols):
-        return 0.0
-    return float(tensor.bytes(load))
 
 
 def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:

@@ -1,16 +1,18 @@
-"""Matrix products that operators other than projections stand for, as one GEMM each."""
+"""Which nodes stand for a GEMM though they are no projections, and which no model prices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.ops.conv import Conv2d
+from planner.ops.conv import Conv1d, Conv2d
+from planner.ops.indexer import IndexScores
 from planner.ops.linear import MatMul
 from planner.ops.mla import HeadLinear
 from planner.ops.moe import MoeRouter
+from planner.ops.recurrent import Stateful
 from planner.ops.types import Operator, Site, static
 
 
@@ -25,12 +27,22 @@ class Product:
     """What the matrix units multiply."""
     weight_bytes: float
     """Of one element of the second operand."""
+    weights: str | None = None
+    """The format it is kept in; None: the one it is multiplied in."""
+    most_share: float = 1.0
+    """Most of the matrix units' peak that the kernel's instructions reach."""
 
 
 def product(node: Node, site: Site) -> Product | None:
     """The GEMM that a node stands for; None where it stands for none."""
     make = _PRODUCTS.get(type(node.op))
-    return make(node, site) if make else None
+    return as_run(make(node, site), node, site) if make else None
+
+
+def as_run(made: Product, node: Node, site: Site) -> Product:
+    """The product with what the engine's kernel makes of its formats."""
+    kept = node.parameters[0].dtype if node.parameters else None
+    return replace(made, weights=kept, most_share=site.formats.matrix_share)
 
 
 def _rows(site: Site) -> float:
@@ -66,9 +78,9 @@ def _head_linear(node: Node, site: Site) -> Product:
 def _conv(node: Node, site: Site) -> Product:
     """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
     op = node.op
-    assert isinstance(op, Conv2d)
+    assert isinstance(op, Conv1d | Conv2d)
     pixels = float(site.load.elements(site.outputs[0].shape) / op.channels)
-    depth = static(site.inputs[0].shape[1]) * op.kernel**2
+    depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
     return Product(pixels, depth, op.channels, node.matmul_dtype, _width(node))
 
 
@@ -76,5 +88,13 @@ _PRODUCTS: dict[type[Operator], Callable[[Node, Site], Product]] = {
     MatMul: _matmul,
     MoeRouter: _router,
     HeadLinear: _head_linear,
+    Conv1d: _conv,
     Conv2d: _conv,
 }
+
+
+def unfitted(node: Node) -> str | None:
+    """The family of a node whose kernels no table measures."""
+    if isinstance(node.op, IndexScores):
+        return "indexer"
+    return "recurrent" if isinstance(node.op, Stateful) else None

@@ -13,10 +13,10 @@ from typing import Literal
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
 from planner.cost.kernel import Border, border
-from planner.fusion.ideal import ideal_matches
-from planner.fusion.match import Match, NodeNames, matches, named, qualifies
+from planner.fusion.ideal import known_ideal
+from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
 from planner.graph.types import ModelGraph
-from planner.graph.window import NodeKey, Window
+from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
 from planner.spec.types import Conditions, FusionRule, Scalar
@@ -72,12 +72,12 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
     inside, across = [], {}
     fitted: set[str] = set()
     for block in graph.kinds:
-        window = Window(block)
+        window = window_of(block)
         singles = [_single(key, window, engine) for key in window.keys]
         inside.append((*singles, *_fused(window, rules, rule_set, fitted)))
     for kind, following in graph.pairs:
         if following is not None:
-            window = Window(graph.kinds[kind], graph.kinds[following])
+            window = window_of(graph.kinds[kind], graph.kinds[following])
             groups = _fused(window, rules, rule_set, fitted)
             across[kind, following] = tuple(g for g in groups if _straddles(g.nodes))
     unfitted = tuple(rule.name for rule, _ in rules if rule.name not in fitted)
@@ -168,11 +168,11 @@ def _fused(
     """Fused groups of a window, one for each set of nodes: the engine's own rules name it first."""
     found: dict[frozenset[NodeKey], Group] = {}
     for rule, flags in rules:
-        for match in matches(rule, window):
+        for match in known_matches(rule, window):
             fitted.add(rule.name)
             found.setdefault(match.nodes, _of_match(match, window, flags))
     if rule_set == "ideal":
-        for match in ideal_matches(window):
+        for match in known_ideal(window):
             found.setdefault(match.nodes, _of_match(match, window, ()))
     return list(found.values())
 

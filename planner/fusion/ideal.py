@@ -9,6 +9,7 @@ collectives, and whether registers and shared memory hold what a group keeps.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from planner.fusion.match import Match
 from planner.graph.window import NodeKey, Window
@@ -33,6 +34,16 @@ _ATTENTION = FusionRule(
     query_tile=128,
     source="Milakov and Gimelshein 2018 (online softmax); Dao et al. 2022",
 )
+
+
+_found: WeakKeyDictionary[Window, list[Match]] = WeakKeyDictionary()
+
+
+def known_ideal(window: Window) -> list[Match]:
+    """As `ideal_matches`, found once for each window."""
+    if window not in _found:
+        _found[window] = list(ideal_matches(window))
+    return _found[window]
 
 
 def ideal_matches(window: Window) -> Iterator[Match]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from weakref import WeakKeyDictionary
 
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
@@ -35,6 +36,18 @@ def matches(rule: FusionRule, window: Window) -> list[Match]:
         if touches and new and window.is_convex(match.nodes):
             found[match.nodes] = match
     return list(found.values())
+
+
+_found: WeakKeyDictionary[Window, dict[int, tuple[FusionRule, list[Match]]]] = WeakKeyDictionary()
+
+
+def known_matches(rule: FusionRule, window: Window) -> list[Match]:
+    """As `matches`, found once for each rule and window: neither flags nor GPUs change it."""
+    kept = _found.setdefault(window, {})
+    # The rule is kept beside what it found, so that its id is no other's.
+    if id(rule) not in kept:
+        kept[id(rule)] = (rule, matches(rule, window))
+    return kept[id(rule)][1]
 
 
 def qualifies(

@@ -2,7 +2,7 @@
 
 A block may hold operators for decoding sequences alone and for prompts alone, as latent attention
 does. Under a step without prompts the prompts' tensors have no elements, so their kernels are never
-launched. What only they read goes too; what they own stays in memory, so totals ask the whole graph.
+launched. What only they read goes too. What they own stays in memory: totals ask the whole graph.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _active(block: Block, idle: frozenset[Symbol]) -> Block:
     graph = block.graph.subgraph(names).copy()
     for node in nodes:
         graph.nodes[node.id]["node"] = node
-    return Block(block.label, nodes, tensors, block.inputs, block.outputs, graph, block.formats)
+    ends = block.inputs, block.outputs
+    return Block(block.label, nodes, tensors, *ends, graph, block.formats, block.opens)
 
 
 def _kept(block: Block, idle: frozenset[Symbol]) -> list[Node]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 
 from planner.errors import Fault, SpecError
 from planner.graph.emit import Emitter
+from planner.graph.modules import FormatsError, Modules, Scheme
 from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
 from planner.graph.types import Block, ModelGraph, Run
 from planner.ops.types import ExpertLayout, Formats, Tensor, show_shape
 from planner.spec.origin import Origin
-from planner.spec.types import BlockCycle, BlockSpec, BlockUse, ModelSpec
+from planner.spec.types import BlockCycle, BlockSpec, BlockUse, EncoderSpec, ModelSpec
 
 IDS_DTYPE = "fp32"
 """Width of token ids: engines pass 32-bit integers."""
@@ -21,24 +24,61 @@ IDS_DTYPE = "fp32"
 def model_graph(
     model: ModelSpec,
     blocks: Mapping[str, BlockSpec],
-    formats: Formats,
+    formats: Formats | Scheme,
     ranks: int = 1,
     layout: ExpertLayout | None = None,
 ) -> ModelGraph:
     """Build the graph of a model on one of ``ranks`` tensor-parallel ranks, or of a ``layout``.
 
-    ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``).
+    The graph of its encoder, if it has one, hangs on it.
 
-    Raises SpecError with every fault found in the model or its blocks.
+    ``blocks`` are all that its sequence names (``planner.spec.question.blocks_of``). ``formats``
+    are those of all nodes, or a scheme that knows each node's.
+
+    Raises SpecError with every fault found in the model or its blocks, and FormatsError for rules
+    of the scheme that mean nothing in the model and for formats that the engine does not run.
     """
-    names = model_names(model)
-    builder = _Builder(model, blocks, formats, layout or ExpertLayout(ranks), names)
+    layout = layout or ExpertLayout(ranks)
+    modules = Modules(Scheme(formats) if isinstance(formats, Formats) else formats)
+    builder = _built(model, blocks, modules, layout)
+    graph, encoder = builder.graph, model.encoder
+    if encoder is not None:
+        taken = frozenset(block.label for block in graph.kinds)
+        tower = _built(_as_model(model, encoder), blocks, modules, layout, taken).graph
+        tokens, items = encoder.tokens, encoder.items
+        graph = replace(graph, encoder=tower, encoder_tokens=tokens, encoder_items=items)
+    if refused := dict.fromkeys(modules.faults(builder.layers)):
+        raise FormatsError(refused)
+    return graph
+
+
+def _built(
+    model: ModelSpec,
+    blocks: Mapping[str, BlockSpec],
+    modules: Modules,
+    layout: ExpertLayout,
+    taken: frozenset[str] = frozenset(),
+) -> _Builder:
+    builder = _Builder(model, blocks, modules, layout, model_names(model), taken)
     builder.run()
     if builder.faults:
         raise SpecError(dict.fromkeys(builder.faults))
-    return ModelGraph(
-        model.name, tuple(builder.kinds), _merged(builder.runs), formats, builder.layout.tensor
+    return builder
+
+
+def _as_model(model: ModelSpec, encoder: EncoderSpec) -> ModelSpec:
+    """An encoder as a model of its own: its dims and options ahead of the model's."""
+    made = model.model_copy(
+        update={
+            "dims": {**model.dims, **encoder.dims},
+            "options": {**model.options, **encoder.options},
+            "inputs": encoder.inputs,
+            "sequence": encoder.sequence,
+            "encoder": None,
+        }
     )
+    made.remember(encoder.origin)
+    return made
 
 
 @dataclass
@@ -47,26 +87,61 @@ class _Builder:
 
     model: ModelSpec
     blocks: Mapping[str, BlockSpec]
-    formats: Formats
+    modules: Modules
     layout: ExpertLayout
     names: Names
+    taken: frozenset[str] = frozenset()
+    """Labels of blocks built before, which these must not bear."""
+
+    @property
+    def formats(self) -> Formats:
+        return self.modules.scheme.formats
+
+    @property
+    def graph(self) -> ModelGraph:
+        """What was built."""
+        kinds, runs = tuple(self.kinds), _merged(self.runs)
+        return ModelGraph(self.model.name, kinds, runs, self.formats, self.layout.tensor)
 
     def run(self) -> None:
         self.faults: list[Fault] = []
         self.kinds: list[Block] = []
         self.runs: list[Run] = []
         self._built: dict[object, int] = {}
+        self.layers = 0
         incoming = self._model_inputs()
         for use, origin in _uses(self.model):
-            kind = self._kind(use, origin, incoming)
-            if kind is None:
-                return
-            self.runs.append(Run(kind, use.times))
-            block = self.kinds[kind]
-            outgoing = tuple(block.tensors[name] for name in block.outputs)
-            if use.times > 1:
-                self._check_fit(block, outgoing, origin, "itself")
-            incoming = outgoing
+            for times, layered in self._stretches(use, origin, incoming):
+                kind = self._kind(use, origin, incoming, layered)
+                if kind is None:
+                    return
+                self.runs.append(Run(kind, times))
+                block = self.kinds[kind]
+                outgoing = tuple(block.tensors[name] for name in block.outputs)
+                if use.times > 1:
+                    self._check_fit(block, outgoing, origin, "itself")
+                incoming = outgoing
+
+    def _stretches(
+        self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]
+    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """How often a block runs, cut where other rules for layers begin to hold."""
+        scheme = self.modules.scheme
+        if not (scheme.by_layer and self._is_layer(use, origin, incoming)):
+            yield use.times, ()
+            return
+        first, self.layers = self.layers, self.layers + use.times
+        numbers = range(first, self.layers)
+        for layered, group in groupby(numbers, key=scheme.layered):
+            yield len(tuple(group)), layered
+
+    def _is_layer(self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]) -> bool:
+        """A layer hands on what it takes: tensors of the same shapes."""
+        block = self._block(self.blocks[use.block], use, origin, incoming, ())
+        if block is None:
+            return False
+        taken = [block.tensors[name].shape for name in block.inputs]
+        return taken == [block.tensors[name].shape for name in block.outputs]
 
     def _model_inputs(self) -> tuple[Tensor, ...]:
         tensors = []
@@ -76,10 +151,16 @@ class _Builder:
             tensors.append(Tensor(name, shape, dtype))
         return tuple(tensors)
 
-    def _kind(self, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]) -> int | None:
-        key = (use.block, use.label, tuple(sorted(use.given.items(), key=str)))
+    def _kind(
+        self,
+        use: BlockUse,
+        origin: Origin,
+        incoming: tuple[Tensor, ...],
+        layered: tuple[int, ...],
+    ) -> int | None:
+        key = (use.block, use.label, tuple(sorted(use.given.items(), key=str)), layered)
         if key not in self._built:
-            block = self._block(self.blocks[use.block], use, origin, incoming)
+            block = self._block(self.blocks[use.block], use, origin, incoming, layered)
             if block is None:
                 return None
             self._built[key] = len(self.kinds)
@@ -89,7 +170,12 @@ class _Builder:
         return kind if fits else None
 
     def _block(
-        self, spec: BlockSpec, use: BlockUse, origin: Origin, incoming: tuple[Tensor, ...]
+        self,
+        spec: BlockSpec,
+        use: BlockUse,
+        origin: Origin,
+        incoming: tuple[Tensor, ...],
+        layered: tuple[int, ...],
     ) -> Block | None:
         before = len(self.faults)
         names = self.names.within(spec, use, origin, self.faults)
@@ -102,12 +188,14 @@ class _Builder:
             Tensor(name, shape_of(sides, names, spec.origin.at("inputs", name), self.faults), dtype)
             for (name, sides), dtype in zip(spec.inputs.items(), dtypes, strict=False)
         )
-        emitter = Emitter(spec, names, inputs, self.formats, self.layout, self.faults)
-        return emitter.block(self._label(use.label or spec.name), nodes)
+        label = use.label or spec.name
+        choose = partial(self.modules.at, label, layered)
+        emitter = Emitter(spec, names, inputs, self.formats, self.layout, self.faults, choose)
+        return emitter.block(self._label(label), nodes)
 
     def _label(self, wanted: str) -> str:
         """The label, numbered where another kind has it: kinds are told apart by label."""
-        taken = {block.label for block in self.kinds}
+        taken = {block.label for block in self.kinds} | self.taken
         label, number = wanted, 2
         while label in taken:
             label, number = f"{wanted}-{number}", number + 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import networkx as nx
 
 from planner.errors import Fault
 from planner.graph.attributes import make_operator
+from planner.graph.cut_blocks import check_cut
 from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
 from planner.graph.types import Block, Node
@@ -18,6 +20,9 @@ from planner.registry import nearest
 from planner.spec.origin import Origin
 from planner.spec.types import BlockSpec
 
+FormatsOf = Callable[[str, str, Operator], tuple[Operator, Formats]]
+"""From a node's name, its operator's and the operator: the operator, and the formats it runs in."""
+
 
 @dataclass
 class Emitter:
@@ -27,14 +32,18 @@ class Emitter:
     names: Names
     inputs: tuple[Tensor, ...]
     formats: Formats
+    """Of the block's tensors, and of nodes without formats of their own."""
     layout: ExpertLayout
     faults: list[Fault]
+    choose: FormatsOf | None = None
+    """What each node runs in, where that differs."""
+    _own: dict[str, Formats] = field(default_factory=dict)
     _nodes: list[Node] = field(default_factory=list)
     _tensors: dict[str, Tensor] = field(default_factory=dict)
     _same: dict[str, str] = field(default_factory=dict)
     """Per tensor that is another one under a new name: that one's name."""
-    _narrowed: dict[str, str] = field(default_factory=dict)
-    """Per tensor that GEMMs read narrower: the name of its quantised copy."""
+    _narrowed: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Per tensor that GEMMs read narrower, and format: the name of its quantised copy."""
 
     def block(self, label: str, order: tuple[str, ...]) -> Block | None:
         """The finished block, or None where faults were added."""
@@ -64,7 +73,15 @@ class Emitter:
         return self.spec.origin.at("nodes", name)
 
     def _operator(self, name: str) -> Operator | None:
-        return make_operator(self.spec.nodes[name], self._origin(name), self.names, self.faults)
+        spec = self.spec.nodes[name]
+        op = make_operator(spec, self._origin(name), self.names, self.faults)
+        if op is not None and self.choose is not None:
+            op, self._own[name] = self.choose(name, spec.op, op)
+        return op
+
+    def _formats(self, name: str) -> Formats:
+        """Those of the node as written that a node is, is a part of, or was added for."""
+        return self._own.get(name) or self._own.get(name.split(".", maxsplit=1)[0], self.formats)
 
     def _emit(self, name: str, op: Operator) -> bool:
         node = self.spec.nodes[name]
@@ -77,6 +94,9 @@ class Emitter:
             )
         try:
             spread = op.spread(self.layout)
+            if spread.op and self.layout.tensor > 1:
+                shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
+                check_cut(spread.op, shapes, self._formats(name))
             self._place(name, node.op, spread, inputs, outputs)
         except ValueError as error:
             return self._fail(name, str(error))
@@ -128,17 +148,18 @@ class Emitter:
 
     def _quantized(self, tensor: str, op: Operator, name: str) -> str:
         """The GEMM input in the matmul format, by a node that all its readers share."""
-        if self._tensors[tensor].handle:
+        formats, read = self._formats(name), self._tensors[tensor]
+        if read.handle or op.quantizes:
             return tensor
-        if op.quantizes or op.matmul_format(self.formats) == self._tensors[tensor].dtype:
+        if op.matmul_format(formats) in {read.dtype, formats.activations}:
             return tensor
-        if op.matmul_format(self.formats) == self.formats.activations:
-            return tensor
-        if tensor not in self._narrowed:
-            quantized = f"{tensor}.quant"
-            self._add(quantized, "quantize", Quantize(), (tensor,), (quantized,), near=name)
-            self._narrowed[tensor] = quantized
-        return self._narrowed[tensor]
+        narrow = Quantize().output_dtype((), formats)
+        if (tensor, narrow) not in self._narrowed:
+            first = not any(quantized == tensor for quantized, _ in self._narrowed)
+            copy = f"{tensor}.quant" if first else f"{tensor}.quant.{narrow}"
+            self._add(copy, "quantize", Quantize(), (tensor,), (copy,), near=name)
+            self._narrowed[tensor, narrow] = copy
+        return self._narrowed[tensor, narrow]
 
     def _add(
         self,
@@ -151,7 +172,7 @@ class Emitter:
         near: str | None = None,
         composite: str | None = None,
     ) -> None:
-        parts = op.parts()
+        parts, formats = op.parts(), self._formats(near or name)
         tensors = tuple(self._tensors[tensor] for tensor in inputs)
         shapes = op.shapes(tuple(tensor.shape for tensor in tensors))
         if len(shapes) != len(outputs):
@@ -161,11 +182,11 @@ class Emitter:
         if parts:
             self._expand(name, op_name, op, inputs, outputs)
             return
-        dtype = op.output_dtype(tensors, self.formats)
+        dtype = op.output_dtype(tensors, formats)
         self._check_free(name, outputs)
         for output, shape in zip(outputs, shapes, strict=True):
             self._tensors[output] = Tensor(output, shape, dtype, op.handles())
-        parameters = op.parameters(tuple(tensor.shape for tensor in tensors), self.formats)
+        parameters = op.parameters(tuple(tensor.shape for tensor in tensors), formats)
         self._nodes.append(
             Node(
                 name,
@@ -174,8 +195,9 @@ class Emitter:
                 inputs,
                 outputs,
                 parameters,
-                op.matmul_format(self.formats),
+                op.matmul_format(formats),
                 composite,
+                formats,
                 self._origin(near or composite or name.split(".", maxsplit=1)[0]),
             )
         )

@@ -1,60 +1,120 @@
-"""Which number formats a deployment really runs in, given what the checkpoint and the GPU have."""
+"""Which number formats a deployment is asked to run in: the checkpoint's, and its own over them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
-from planner.dtypes import is_quantized
-from planner.errors import SpecError
+from planner.dtypes import DType, is_quantized, operand
+from planner.errors import Fault, SpecError
+from planner.graph.modules import Module, Pair
 from planner.ops.types import Formats
-from planner.spec.types import DeploymentSpec, GpuSpec, ModelSpec
+from planner.spec.origin import Origin
+from planner.spec.types import (
+    DeploymentSpec,
+    GpuSpec,
+    ModelSpec,
+    ModuleFormats,
+    Quantization,
+    layer_numbers,
+)
 
 _CACHE_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8")
 
 
-def formats(
-    deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec
-) -> tuple[Formats, tuple[str, ...]]:
-    """The formats in force, and a note for each place where they are not what was asked for.
+@dataclass(frozen=True)
+class Asked:
+    """What a deployment asks for, before its GPU and engine have their say."""
 
-    A format that the GPU's matrix units lack is kept in memory and widened before the product
-    (weight-only), as engines do. Raises SpecError for a request nothing can run.
-    """
-    asked = deployment.precision
-    weights = asked.weights or model.weights
+    pair: Pair
+    """Of what no rule names."""
+    wide: str
+    """The 16-bit (or wider) format activations are kept in."""
+    kv_cache: str
+    modules: tuple[Module, ...]
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every pair of formats asked for, each once."""
+        return tuple(dict.fromkeys([self.pair, *(module.asked for module in self.modules)]))
+
+    @property
+    def formats(self) -> Formats:
+        """The formats of what no rule names, as asked for."""
+        return Formats(*self.pair, self.wide, self.kv_cache)
+
+
+def asked(deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec) -> Asked:
+    """The formats asked for. Raises SpecError for a request that no engine has a meaning for."""
+    mine, made = deployment.precision, model.quantization or Quantization()
+    checkpoint = made.weights or model.weights
+    weights = mine.weights or checkpoint
+    own = weights == checkpoint
     wide = _wide(weights, model.weights, gpu.matrix.keys())
-    matmul = asked.activations or wide
-    notes = []
-    if is_quantized(matmul) and matmul not in gpu.matrix:
-        notes.append(
-            f"{gpu.title} has no {matmul} matrix rate: weights stay {weights} in memory and are "
-            f"widened to {wide} before each product"
-        )
-        matmul = wide
+    matmul = operand(mine.activations or (own and made.activations) or wide)
     if not is_quantized(matmul):
         wide = matmul
-    cache = asked.kv_cache or ("fp32" if wide == "tf32" else wide)
-    origin = deployment.origin.at("precision")
-    if is_quantized(matmul) and not is_quantized(weights):
-        raise SpecError(
-            [
-                origin.at("activations").fault(
-                    f"activations in {matmul} need weights in {matmul}, not in {weights}",
-                    f"set precision.weights: {matmul}",
-                )
-            ]
-        )
+    faults: list[Fault] = []
+    place = deployment.origin.at("precision")
+    rules = _Rules((weights, matmul), wide, faults)
+    rules.check(rules.pair, place.at("activations"))
+    modules = list(rules.modules(mine.modules or (), place))
+    if own:
+        made_place = model.origin.at("quantization")
+        modules += rules.ignored(made.ignore, model.weights, made_place.at("ignore"))
+        modules += rules.modules(made.modules, made_place)
+    cache = mine.kv_cache or made.kv_cache or ("fp32" if wide == "tf32" else wide)
     if cache not in _CACHE_FORMATS:
         hint = f"one of {', '.join(_CACHE_FORMATS)}"
-        raise SpecError([origin.at("kv_cache").fault(f"no engine caches in {cache}", hint)])
-    if matmul not in gpu.matrix and matmul != "fp32":
-        hint = f"it has {', '.join(gpu.matrix)}"
-        raise SpecError([origin.fault(f"{gpu.title} has no matrix rate for {matmul}", hint)])
-    return Formats(weights, matmul, wide, cache), tuple(notes)
+        faults.append(place.at("kv_cache").fault(f"no engine caches in {cache}", hint))
+    if faults:
+        raise SpecError(faults)
+    return Asked(rules.pair, wide, cache, tuple(modules))
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Rules for modules, over the formats of the whole model."""
+
+    pair: Pair
+    wide: str
+    faults: list[Fault]
+
+    def modules(self, rules: tuple[ModuleFormats, ...], place: Origin) -> Iterator[Module]:
+        for position, rule in enumerate(rules):
+            origin = place.at("modules", position)
+            pair = self._pair(rule.weights, rule.activations)
+            self.check(pair, origin.at("activations"))
+            one = isinstance(rule.match, str)
+            patterns = (rule.match,) if isinstance(rule.match, str) else rule.match
+            origins = tuple(
+                origin.at("match") if one else origin.at("match", each)
+                for each in range(len(patterns))
+            )
+            layers = layer_numbers(rule.layers)
+            yield Module(patterns, layers, pair, origins, origin.at("layers"))
+
+    def ignored(self, patterns: tuple[str, ...], weights: str, place: Origin) -> Iterator[Module]:
+        if patterns:
+            origins = tuple(place.at(position) for position in range(len(patterns)))
+            yield Module(patterns, None, self._pair(weights, None), origins)
+
+    def _pair(self, weights: str | None, activations: DType | None) -> Pair:
+        matmul = self.wide if weights else self.pair[1]
+        return weights or self.pair[0], operand(activations) if activations else matmul
+
+    def check(self, pair: Pair, place: Origin) -> None:
+        weights, matmul = pair
+        if is_quantized(matmul) and not is_quantized(weights):
+            message = f"activations in {matmul} need weights in {matmul}, not in {weights}"
+            field = "weights" if "modules" in place.path else "precision.weights"
+            self.faults.append(place.fault(message, f"set {field}: {matmul}"))
+        if not is_quantized(matmul) and matmul != self.wide:
+            message = f"the model's activations are {self.wide}: one module cannot have {matmul}"
+            self.faults.append(place.fault(message, f"set precision.activations: {matmul}"))
 
 
 def _wide(weights: str, checkpoint: str, rates: Collection[str]) -> str:
-    """The 16-bit (or wider) format activations are kept in."""
     for candidate in (weights, checkpoint):
         if not is_quantized(candidate):
             return candidate

@@ -66,6 +66,8 @@ def layer_count(graph: ModelGraph) -> int:
 
 def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
     """The sequence cut into stages. Raises ValueError where the layers do not fill them."""
+    if graph.encoder:
+        raise ValueError("an encoder in front of a pipeline is not supported yet")
     counts = layer_counts(layer_count(graph), stages)
     parts: list[list[Run]] = [[] for _ in counts]
     stage, room = 0, counts[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.graph.types import Block, ModelGraph
@@ -13,10 +14,7 @@ from planner.ops.types import Parameters
 
 def parameters(graph: ModelGraph) -> int:
     """Parameters of the graph's rank, shared ones once; of a graph of one rank the model's."""
-    return sum(
-        times * sum(p.elements for p in _owned(block))
-        for block, times in zip(graph.kinds, graph.times, strict=True)
-    )
+    return sum(times * sum(p.elements for p in _owned(block)) for block, times in _all(graph))
 
 
 def active_parameters(graph: ModelGraph) -> int:
@@ -31,10 +29,14 @@ def active_parameters(graph: ModelGraph) -> int:
 
 def weights_bytes(graph: ModelGraph) -> float:
     """Bytes that the rank's parameters take, scales included, shared ones once."""
-    return sum(
-        times * sum(p.bytes for p in _owned(block))
-        for block, times in zip(graph.kinds, graph.times, strict=True)
-    )
+    return sum(times * sum(p.bytes for p in _owned(block)) for block, times in _all(graph))
+
+
+def _all(graph: ModelGraph) -> Iterator[tuple[Block, int]]:
+    """Every kind of block with its repeats, those of the encoder too."""
+    yield from zip(graph.kinds, graph.times, strict=True)
+    if graph.encoder:
+        yield from _all(graph.encoder)
 
 
 def _owned(block: Block) -> list[Parameters]:
@@ -63,7 +65,7 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
     found = []
     for block, times in zip(graph.kinds, graph.times, strict=True):
         for node in block.nodes:
-            if isinstance(node.op, AttentionScores):
+            if isinstance(node.op, AttentionScores) and node.op.shape.cached:
                 heads = node.op.shape
                 per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
                 found.append(KvLayers(block.label, times, per_token, heads.reach))
@@ -77,11 +79,19 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
 @functools.lru_cache(maxsize=64)
 def state_bytes_per_sequence(graph: ModelGraph) -> float:
     """Bytes each sequence holds on the rank whatever its length: recurrent and fixed states."""
-    return sum(
-        times * node.op.state_bytes(block.shapes_of(node), block.formats)
-        for block, times in zip(graph.kinds, graph.times, strict=True)
-        for node in block.nodes
-    )
+    return sum(times * each for each, times in state_layers(graph))
+
+
+@functools.lru_cache(maxsize=64)
+def state_layers(graph: ModelGraph) -> tuple[tuple[float, int], ...]:
+    """Bytes of state a sequence keeps in a layer, and layers, for each kind that keeps any."""
+    found = []
+    for block, times in zip(graph.kinds, graph.times, strict=True):
+        inputs = ((node, block.shapes_of(node)) for node in block.nodes)
+        each = sum(node.op.state_bytes(shapes, block.formats) for node, shapes in inputs)
+        if each:
+            found.append((each, times))
+    return tuple(found)
 
 
 def kv_bytes_per_token(graph: ModelGraph) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import networkx as nx
@@ -27,6 +27,8 @@ class Node:
     """What its matrix products multiply; decides which peak and ridge count."""
     composite: str | None = None
     """The node a user wrote that this one is a part of, as in ``attention``."""
+    formats: Formats | None = None
+    """Its own formats; None: the block's."""
     origin: Origin = field(default_factory=Origin.unknown, compare=False)
 
 
@@ -45,6 +47,8 @@ class Block:
     outputs: tuple[str, ...]
     graph: nx.MultiDiGraph[str]
     formats: Formats
+    opens: bool = False
+    """Whether it begins a part of the model that reads nothing of the block before it."""
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
@@ -77,7 +81,7 @@ class Block:
             tuple(self.tensors[name] for name in node.outputs),
             load,
             node.parameters,
-            self.formats,
+            node.formats or self.formats,
         )
 
 
@@ -98,6 +102,46 @@ class ModelGraph:
     sequence: tuple[Run, ...]
     formats: Formats
     ranks: int
+    encoder: ModelGraph | None = None
+    """What runs in front of it where prompts begin."""
+    encoder_tokens: int = 0
+    """Rows of one item of the encoder, where the load doesn't say."""
+    encoder_items: int = 0
+    """Items of each prompt, where the load doesn't say."""
+    encoder_kinds: int = 0
+    """How many of the first kinds are the encoder's, and run under the load of the encoder."""
+
+    @cached_property
+    def alone(self) -> ModelGraph:
+        """The graph without its encoder."""
+        return replace(self, encoder=None) if self.encoder else self
+
+    @cached_property
+    def behind_encoder(self) -> ModelGraph:
+        """The graph with the blocks of its encoder run first, as one."""
+        if self.encoder is None:
+            return self
+        count, first = len(self.encoder.kinds), self.sequence[0].kind
+        kinds = list(self.kinds)
+        kinds[first] = replace(kinds[first], opens=True)
+        shifted = (Run(run.kind + count, run.times) for run in self.sequence)
+        return replace(
+            self,
+            kinds=(*self.encoder.kinds, *kinds),
+            sequence=(*self.encoder.sequence, *shifted),
+            encoder=None,
+            encoder_kinds=count,
+        )
+
+    def beside(self, other: ModelGraph) -> ModelGraph:
+        """Both graphs as one to be held in memory; no step runs it."""
+        count = len(self.kinds)
+        shifted = (Run(run.kind + count, run.times) for run in other.sequence)
+        return replace(self, kinds=(*self.kinds, *other.kinds), sequence=(*self.sequence, *shifted))
+
+    def load_of(self, kind: int, load: Load) -> Load:
+        """What a kind of block sees of a load."""
+        return load.encoder or load if kind < self.encoder_kinds else load
 
     @cached_property
     def times(self) -> tuple[int, ...]:

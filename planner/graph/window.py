@@ -8,7 +8,7 @@ the next block's inputs are this block's outputs under another name, and go by t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from planner.graph.types import Block, Node
 
@@ -49,7 +49,7 @@ class Window:
 
     @cached_property
     def _alias(self) -> dict[TensorKey, TensorKey]:
-        if self.following is None:
+        if self.following is None or self.following.opens:
             return {}
         pairs = zip(self.following.inputs, self.block.outputs, strict=True)
         return {(1, theirs): (0, ours) for theirs, ours in pairs}
@@ -99,3 +99,12 @@ class Window:
         """Whether no path leaves the set and comes back: only then can it be one kernel."""
         between = frozenset().union(*(self.ancestors[key] for key in nodes)) - nodes
         return not any(self.ancestors[key] & nodes for key in between)
+
+
+@lru_cache(maxsize=1024)
+def window_of(block: Block, following: Block | None = None) -> Window:
+    """The window of two blocks, the same object as long as both are in use.
+
+    What is derived from it costs more than any number of a plan, and blocks never change.
+    """
+    return Window(block, following)

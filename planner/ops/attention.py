@@ -126,7 +126,9 @@ class AttentionPart(Operator):
         return 2 * self.shape.heads * self.shape.head_dim
 
     def cache_bytes(self, load: Load, formats: Formats) -> Number:
-        """Bytes of K (or V) read from the cache."""
+        """Bytes of K (or V) read from the cache; where there is none, an edge shows them."""
+        if not self.shape.cached:
+            return 0
         return self.shape.cache_tokens(load) * self.shape.kv_bytes_per_token(formats.kv_cache) / 2
 
 
@@ -228,27 +230,42 @@ class Attention(Operator):
     """Whether each head has a learned logit that joins every softmax (gpt-oss)."""
     chunk: int | None = None
     """Chunked-local: a query looks only within its chunk of so many positions (Llama 4)."""
+    cached: bool = True
+    """False for an encoder: K and V come in as tensors, and nothing is kept of them."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
-    arity: ClassVar[tuple[int, int]] = (2, 2)
+    arity: ClassVar[tuple[int, int]] = (2, 3)
     about: ClassVar[str] = "attention over the KV cache: scores, mask, softmax, values"
     matrix: ClassVar[bool] = True
 
     def layout(self) -> Heads:
         """The layer's shape on this rank."""
-        return Heads(self.heads, self.kv_heads, self.head_dim, self.window, self.causal, self.chunk)
+        return Heads(
+            self.heads,
+            self.kv_heads,
+            self.head_dim,
+            self.window,
+            self.causal,
+            self.chunk,
+            self.cached,
+        )
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads do not share {self.kv_heads} KV heads evenly")
-        if (self.window or self.chunk) and not self.causal:
+        if self.window and not self.causal:
             raise ValueError("a window needs causal attention: it looks back only")
         if self.window and self.chunk:
             raise ValueError("attention looks back within a window or within chunks, not both")
-        cached, need = static(inputs[1][-1]), 2 * self.kv_heads * self.head_dim
-        if cached != need:
+        wanted = 2 if self.cached else 3
+        if len(inputs) != wanted:
+            raise ValueError(f"it reads Q and {'a cache' if self.cached else 'K and V'}")
+        width = self.kv_heads * self.head_dim
+        need = 2 * width if self.cached else width
+        for held in {static(sides[-1]) for sides in inputs[1:]} - {need}:
+            what = "the cache holds" if self.cached else "K and V hold"
             raise ValueError(
-                f"the cache holds {cached} elements a token, but {self.kv_heads} KV heads of "
+                f"{what} {held} elements a token, but {self.kv_heads} KV heads of "
                 f"{self.head_dim} need {need}"
             )
         return AttentionScores(self.layout()).shapes(inputs) and (inputs[0],)
@@ -259,7 +276,7 @@ class Attention(Operator):
             Part("scores", AttentionScores(layout), (0, 1)),
             Part("mask", AttentionMask(self.softcap), ("scores",)),
             Part("softmax", AttentionSoftmax(self.heads if self.sinks else 0), ("mask",)),
-            Part("values", AttentionValues(layout), ("softmax", 1)),
+            Part("values", AttentionValues(layout), ("softmax", 1 if self.cached else 2)),
         )
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:

@@ -1,4 +1,7 @@
-"""Convolution, pooling and reshaping: what a small CNN needs. Tensors are [batch, C, H, W]."""
+"""Convolution, pooling and reshaping: what a small CNN and the stem of an encoder need.
+
+Images are [batch, C, H, W], sound is [frames, C].
+"""
 
 from __future__ import annotations
 
@@ -58,14 +61,73 @@ class Conv2d(Operator):
         owned = (Parameters(weights, formats.weights),)
         return (*owned, Parameters(self.channels, formats.activations)) if self.bias else owned
 
+    def depth(self, inputs: tuple[Shape, ...]) -> int:
+        """Inputs of one output element: the inner side of the GEMM."""
+        return static(inputs[0][1]) * self.kernel**2
+
     def work(self, site: Site) -> Work:
-        outputs = site.load.elements(site.outputs[0].shape)
-        depth = static(site.inputs[0].shape[1]) * self.kernel**2
-        return Work(
-            matmul_flops=2 * outputs * depth,
-            vector_flops=outputs if self.bias else 0,
-            weight_bytes=site.weight_bytes(),
-        )
+        return _gemm_work(self, site)
+
+
+@operator("conv1d")
+@dataclass(frozen=True)
+class Conv1d(Operator):
+    """Convolution along frames, [frames, C] -> [frames / stride, channels], as an implicit GEMM.
+
+    Padded so that frames divide by the stride. Left out: that items do not run into each other.
+    """
+
+    channels: int
+    kernel: int
+    stride: int = 1
+    bias: bool = True
+
+    op_class: ClassVar[OpClass] = OpClass.CONTRACTION
+    about: ClassVar[str] = "convolution along frames of sound"
+    matrix: ClassVar[bool] = True
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((inputs[0][0] / self.stride, as_dim(self.channels)),)
+
+    def parameters(self, inputs: tuple[Shape, ...], formats: Formats) -> tuple[Parameters, ...]:
+        owned = (Parameters(self.depth(inputs) * self.channels, formats.weights),)
+        return (*owned, Parameters(self.channels, formats.activations)) if self.bias else owned
+
+    def depth(self, inputs: tuple[Shape, ...]) -> int:
+        """Inputs of one output element: the inner side of the GEMM."""
+        return static(inputs[0][-1]) * self.kernel
+
+    def work(self, site: Site) -> Work:
+        return _gemm_work(self, site)
+
+
+def _gemm_work(op: Conv1d | Conv2d, site: Site) -> Work:
+    outputs = site.load.elements(site.outputs[0].shape)
+    depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
+    return Work(
+        matmul_flops=2 * outputs * depth,
+        vector_flops=outputs if op.bias else 0,
+        weight_bytes=site.weight_bytes(),
+    )
+
+
+@operator("group_rows")
+@dataclass(frozen=True)
+class GroupRows(Operator):
+    """[n, h] -> [n / count, count·h]: neighbouring rows side by side, a view (patch merging)."""
+
+    count: int
+    """Rows that become one."""
+
+    op_class: ClassVar[OpClass] = OpClass.VIEW
+    about: ClassVar[str] = "join neighbouring rows, as patches of an image (a view)"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((inputs[0][0] / self.count, inputs[0][-1] * self.count),)
+
+    def work(self, site: Site) -> Work:
+        del site
+        return Work()
 
 
 @operator("pool2d")

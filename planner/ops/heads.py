@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.dtypes import bytes_per_element
+from planner.dtypes import HEAD_SCALE_BYTES, bytes_per_element
 from planner.num import Number, minimum, where
 from planner.ops.types import Load
 
@@ -19,6 +19,8 @@ class Heads:
     window: int | None = None
     causal: bool = True
     chunk: int | None = None
+    cached: bool = True
+    """False where K and V are tensors of the step, not of a cache."""
 
     @property
     def reach(self) -> int | None:
@@ -26,8 +28,9 @@ class Heads:
         return self.window or self.chunk
 
     def kv_bytes_per_token(self, kv_cache: str) -> float:
-        """Bytes of K and V one token leaves in this layer's cache."""
-        return 2 * self.kv_heads * self.head_dim * bytes_per_element(kv_cache)
+        """Bytes of K and V one token leaves in this layer's cache, scales of heads included."""
+        scale_bytes = HEAD_SCALE_BYTES.get(kv_cache, 0)
+        return 2 * self.kv_heads * (self.head_dim * bytes_per_element(kv_cache) + scale_bytes)
 
     def cache_tokens(self, load: Load) -> Number:
         """Cached tokens read, over all sequences, each once."""

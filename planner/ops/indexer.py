@@ -117,7 +117,7 @@ class IndexSelect(Operator):
 
     keys: int
 
-    op_class: ClassVar[OpClass] = OpClass.OPAQUE
+    op_class: ClassVar[OpClass] = OpClass.ROW_REDUCTION
     about: ClassVar[str] = "top-k keys of each token"
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:

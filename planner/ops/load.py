@@ -22,6 +22,8 @@ class SequenceGroup:
     count: Number
     new_tokens: Number
     kv_tokens: Number
+    verified: bool = False
+    """Whether the new tokens beyond the first are drafts to be verified: it counts as decoding."""
 
     def causal_pairs(self, window: int | None) -> Number:
         """Query-key pairs one sequence attends to.
@@ -102,7 +104,7 @@ class SequenceGroup:
         """The group where it is in that phase; no sequences where it is in the other."""
         if phase == "all":
             return self
-        decodes = self.new_tokens == 1
+        decodes = self.verified or self.new_tokens == 1
         yes, no = (self.count, 0) if phase == "decode" else (0, self.count)
         return replace(self, count=where(decodes, yes, no))
 
@@ -115,6 +117,8 @@ class Load:
     shapes: Mapping[str, Number] = field(default_factory=dict)
     padding_tokens: Number = 0
     """Rows that a captured graph computes for nothing; attention skips them."""
+    encoder: Load | None = None
+    """What an encoder in front of the model has to do in the same step, if anything."""
     routing: Routing = UNIFORM
     """How routers spread the tokens over experts."""
 
@@ -125,7 +129,7 @@ class Load:
 
     @cached_property
     def sequences(self) -> Number:
-        """Sequences in the step, each of which samples one token."""
+        """Sequences in the step."""
         return sum(group.count for group in self.groups)
 
     @cached_property
@@ -143,12 +147,17 @@ class Load:
         return self._phases[phase]
 
     def _of_phases(self, symbol: str) -> Number:
-        """New tokens of a phase, or the keys that its sequences attend to. Padding is in neither."""
+        """New tokens of a phase, or keys that its sequences attend to; padding is in neither."""
         phase, _, what = symbol.partition("_")
         groups = self.of_phase("decode" if phase == "decode" else "prefill")
         if what == "tokens":
             return sum(g.count * g.new_tokens for g in groups)
         return sum(g.count * g.kv_tokens for g in groups)
+
+    @cached_property
+    def sampled(self) -> Number:
+        """Rows that get logits: the last token of a sequence, or every one that is verified."""
+        return sum(g.count * (g.new_tokens if g.verified else 1) for g in self.groups)
 
     @cached_property
     def continued(self) -> Number:
@@ -174,7 +183,7 @@ class Load:
         if self.groups and symbol in LOAD_SYMBOLS:
             if symbol in PHASE_SYMBOLS:
                 return self._of_phases(symbol)
-            return self.tokens if symbol == "tokens" else self.sequences
+            return self.tokens if symbol == "tokens" else self.sampled
         raise KeyError(symbol)
 
     def dim(self, dim: Dim) -> Number:
@@ -182,7 +191,7 @@ class Load:
         value: Number = dim.coefficient.numerator
         for symbol in dim.symbols:
             value = value * self.size(symbol)
-        return value
+        return value if dim.coefficient.denominator == 1 else value / dim.coefficient.denominator
 
     def elements(self, shape: Shape) -> Number:
         """Elements of a tensor of that shape."""

@@ -124,6 +124,7 @@ class MlaKeys(Operator):
     rope: int
     """Elements of the rotated key."""
 
+    op_class: ClassVar[OpClass] = OpClass.GATHER
     arity: ClassVar[tuple[int, int]] = (2, 2)
     about: ClassVar[str] = "join expanded and rotated keys, for prompts"
 

@@ -94,7 +94,8 @@ class RowScale(Operator):
 class Quantize(Operator):
     """Narrows GEMM inputs to the matmul format: absolute maximum per row, then scale and round.
 
-    3 vector FLOPs an element. The scales (4 bytes a row) are left out.
+    3 vector FLOPs an element. The scales (4 bytes a row) are left out, those of groups of 128, for
+    weights in blocks, are counted.
     """
 
     op_class: ClassVar[OpClass] = OpClass.ROW_REDUCTION
@@ -105,4 +106,5 @@ class Quantize(Operator):
 
     def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
         del inputs
-        return formats.matmul
+        blocks = formats.weights == "fp8_block" and formats.matmul == "fp8"
+        return "fp8_group" if blocks else formats.matmul

@@ -36,8 +36,12 @@ StateFormat = Literal["fp32", "activations"]
 
 
 @dataclass(frozen=True)
-class Recurrent(Operator):
+class Stateful(Operator):
     """What operators with a state per sequence share: its traffic."""
+
+    def pieces(self, site: Site) -> Number:
+        """Parts that a kernel works on side by side; by default one a token."""
+        return site.rows()
 
     def moved(self, site: Site) -> Work:
         """The state read by every sequence that has begun before, and written by every one."""
@@ -51,13 +55,14 @@ class Recurrent(Operator):
 
 @operator("causal_conv1d")
 @dataclass(frozen=True)
-class CausalConv1d(Recurrent):
+class CausalConv1d(Stateful):
     """Depthwise convolution along each sequence over its inputs, laid side by side.
 
     2·kernel vector FLOPs an element. The state is the last kernel − 1 elements of each channel.
     """
 
     kernel: int
+    """Tokens it looks at, the present one included."""
     bias: bool = False
 
     op_class: ClassVar[OpClass] = OpClass.CACHE
@@ -86,7 +91,7 @@ class CausalConv1d(Recurrent):
 
 @operator("linear_attention")
 @dataclass(frozen=True)
-class LinearAttention(Recurrent):
+class LinearAttention(Stateful):
     """Attention without softmax: a matrix of key_dim × value_dim per head in place of a cache.
 
     The first input holds queries, keys and values side by side; any others are gates (decay, β,
@@ -106,10 +111,15 @@ class LinearAttention(Recurrent):
     key_heads: int
     """Heads of queries and keys, each shared by heads / key_heads; Mamba's groups."""
     key_dim: int
+    """Rows of a state."""
     value_dim: int
+    """Columns of a state."""
     rule: Literal["sum", "delta"] = "sum"
+    """Whether a token is added to the state, or what the state has of it taken off first."""
     chunk: int = 64
+    """Tokens that a prompt's kernels work on at once."""
     state: StateFormat = "fp32"
+    """What the state is kept in."""
     weights: int = 0
     """Learned numbers it owns over all heads (decay, Δ's bias, skip)."""
 
@@ -147,12 +157,18 @@ class LinearAttention(Recurrent):
         flops = site.load.padding_tokens * self.heads * self._state_flops()
         scratch: Number = 0
         for group in site.load.groups:
-            chunks = where(group.new_tokens > 1, ceil_div(group.new_tokens, self.chunk), 0)
-            once = where(group.new_tokens > 1, 0, group.new_tokens) * self.heads
+            prompt = (group.new_tokens > 1) & (not group.verified)
+            chunks = where(prompt, ceil_div(group.new_tokens, self.chunk), 0)
+            once = where(prompt, 0, group.new_tokens) * self.heads
             whole = once * self._state_flops() + chunks * self._chunk_flops()
             flops = flops + group.count * whole
             scratch = scratch + group.count * chunks * self._chunk_bytes(site.formats)
         return replace(self.work(site), matmul_flops=flops, scratch_bytes=2 * scratch)
+
+    def pieces(self, site: Site) -> Number:
+        """Heads of each sequence, and of each of its chunks."""
+        groups = site.load.groups
+        return self.heads * sum(g.count * ceil_div(g.new_tokens, self.chunk) for g in groups)
 
     def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
         del inputs
@@ -195,7 +211,7 @@ class LinearAttention(Recurrent):
 
 @operator("selective_scan")
 @dataclass(frozen=True)
-class SelectiveScan(Recurrent):
+class SelectiveScan(Stateful):
     """Mamba-1's scan of [tokens, channels] inputs x and Δ, with B and C of [tokens, state].
 
     Each channel keeps ``state`` numbers: exp(Δ·A), its product with the state, Δ·B·x added, C·h
@@ -207,6 +223,7 @@ class SelectiveScan(Recurrent):
     size: int
     """Numbers of state a channel."""
     state: StateFormat = "fp32"
+    """What the state is kept in."""
 
     op_class: ClassVar[OpClass] = OpClass.CACHE
     arity: ClassVar[tuple[int, int]] = (4, 4)
@@ -227,6 +244,10 @@ class SelectiveScan(Recurrent):
     def work(self, site: Site) -> Work:
         flops = site.elements() * (self.size * (6 + EXP_FLOPS) + 4 + EXP_FLOPS)
         return replace(self.moved(site), vector_flops=flops)
+
+    def pieces(self, site: Site) -> Number:
+        """Channels of each sequence, 64 to a block (recalled: BLOCK_SIZE_M of mamba_ssm)."""
+        return ceil_div(static(site.inputs[0].shape[-1]), 64) * site.load.sequences
 
     def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
         width = bytes_per_element("fp32" if self.state == "fp32" else formats.activations)

@@ -108,13 +108,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Formats:
-    """Number formats of one model in one deployment."""
+    """Number formats, the engine's kernel for them and the most it reaches of the matrix peak."""
 
     weights: str
     matmul: str
     """What matrix units multiply; narrower than ``activations`` when GEMM inputs are quantised."""
     activations: str
     kv_cache: str
+    kernel: str = ""
+    matrix_share: float = 1.0
 
 
 @dataclass(frozen=True)

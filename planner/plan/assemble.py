@@ -16,9 +16,9 @@ from planner.graph.totals import (
 )
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
-from planner.plan.load import StepLoad, check_load, step_load
-from planner.plan.memory import memory_plan
+from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
+from planner.plan.precision import described
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import (
     Prepared,
@@ -29,6 +29,8 @@ from planner.plan.solve import (
     solve_step,
     whole_graph,
 )
+from planner.plan.speculation import speculation_plan
+from planner.plan.start import whole_memory_plan
 from planner.plan.types import (
     FORMAT,
     CostPlan,
@@ -51,13 +53,14 @@ def assemble(question: Question) -> Plan:
     prepared = prepare(question)
     step = step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
+    check_encoder_alone(deployment, step, prepared.graph)
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
-    hashes = parts(question, prepared.formats, solved.engine)
+    hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
-    memory = memory_plan(prepared, step)
+    memory = whole_memory_plan(prepared, step)
     workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(
@@ -82,6 +85,7 @@ def assemble(question: Question) -> Plan:
         _cost(question, times),
         notes(prepared, solved, memory),
         kernel_order(solved, kernels),
+        speculation_plan(prepared, step, times.time_s),
     )
 
 
@@ -152,15 +156,12 @@ def _model(prepared: Prepared) -> ModelSummary:
 
 
 def _described(prepared: Prepared, solved: SolvedStep) -> dict[str, str]:
-    question, formats = prepared.question, prepared.formats
+    question = prepared.question
     deployment = question.deployment
     parallel = deployment.parallel
     return {
         "model": question.model.title,
-        "precision": (
-            f"weights {formats.weights}, GEMMs {formats.matmul}, activations "
-            f"{formats.activations}, KV cache {formats.kv_cache}"
-        ),
+        "precision": described(prepared.scheme),
         "parallel": describe_parallel(parallel) + _over(deployment),
         "device": question.gpu.title,
         "backend": _describe_backend(question, solved.engine),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.dtypes import operand
 from planner.errors import UsageError
 from planner.plan.runs import Run
 from planner.plan.types import Plan
@@ -108,7 +109,7 @@ def _alike(path: str, one: Any, other: Any) -> bool:
         return "".join(_tokens(one)) == "".join(_tokens(other))
     if isinstance(one, int | float) and isinstance(other, int | float):
         return float(one) == float(other)
-    return _word(one) == _word(other)
+    return operand(_word(one)) == operand(_word(other))  # files tell no groups and no blocks
 
 
 def _word(value: Any) -> str:

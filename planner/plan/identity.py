@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.cost.engine import Engine
-from planner.ops.types import Formats
+from planner.graph.modules import Scheme
+from planner.plan.precision import hashed
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec, Experts
 
@@ -46,7 +47,7 @@ _REMEMBERED = 4096
 def _content(dump: dict[str, Any]) -> dict[str, Any]:
     """Names at the top of a spec do not count; further in they tell nodes and flags apart.
 
-    Nor do fields of a calibration that say nothing: plans of before there were any stay the same.
+    Nor do later fields that say nothing: plans of before there were any stay the same.
     """
     return {
         key: value
@@ -55,7 +56,15 @@ def _content(dump: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SILENT: dict[str, Any] = {"evidence": "calibrated", "host": None, "efficiency": {}, "runs": None}
+_SILENT: dict[str, Any] = {
+    "evidence": "calibrated",
+    "host": None,
+    "efficiency": {},
+    "runs": None,
+    "encoder": None,
+    "quantization": None,
+    "formats": [],
+}
 
 
 def model_digest(question: Question) -> str:
@@ -64,19 +73,20 @@ def model_digest(question: Question) -> str:
     return digest([spec_digest(question.model), blocks])
 
 
-def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str]:
+def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
     """The eight hashes of a question. Names and prices are no part of it."""
     deployment = question.deployment
     step = deployment.step.model_dump(exclude_none=True) if deployment.step else None
     workload = deployment.workload.model_dump(exclude_none=True) if deployment.workload else None
-    load = [step, workload]
+    load: list[Any] = [step, workload]
     if deployment.experts != Experts():
         load.append(deployment.experts.model_dump())
+    if deployment.speculation:
+        draft = model_digest(question.draft) if question.draft else None
+        load.append([deployment.speculation.model_dump(exclude={"draft"}), draft])
     return {
         "model": model_digest(question),
-        "precision": digest(
-            [formats.weights, formats.matmul, formats.activations, formats.kv_cache]
-        ),
+        "precision": digest(hashed(scheme)),
         "parallel": digest(_layout(deployment)),
         "device": spec_digest(question.gpu),
         "backend": digest(
@@ -86,6 +96,7 @@ def parts(question: Question, formats: Formats, engine: Engine) -> dict[str, str
                 dict(sorted(engine.flags.items())),
                 deployment.memory.utilization,
                 deployment.host.launch,
+                *([engine.asked["version"]] if engine.asked else []),
             ]
         ),
         "workload": digest(load),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from planner.cost.annotate import annotate
 from planner.cost.types import Device, NodeCost, device
 from planner.dtypes import bytes_per_element
+from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
-from planner.graph.types import Block
+from planner.graph.types import Block, ModelGraph
 from planner.ops.attention import AttentionScores
 from planner.ops.heads import Heads
 from planner.ops.linear import Linear
 from planner.ops.types import Formats, Load, SequenceGroup, static
+from planner.plan.attention_rows import AttentionRow, Convention, latent_rows
 from planner.spec.types import BlockSpec, GpuSpec, ModelSpec
-
-Convention = Literal["exact", "textbook"]
 
 
 @dataclass(frozen=True)
@@ -34,22 +33,6 @@ class GemmRow:
     ridge_flops_per_byte: float
     bound: str
     crossing_tokens: float | None
-
-
-@dataclass(frozen=True)
-class AttentionRow:
-    """Attention of one layer for one sequence of ``context`` tokens."""
-
-    name: str
-    block: str
-    context: int
-    decode_flops_per_byte: float
-    decode_bound: str
-    prefill_flops_per_byte: float
-    prefill_bound: str
-    limit_flops_per_byte: float
-    """2·n_q / (n_kv·b): decode with Q and O left out."""
-    ridge_flops_per_byte: float
 
 
 @dataclass(frozen=True)
@@ -85,8 +68,8 @@ def intensity(
     target = device(gpu)
     gemms = [
         row
-        for block in graph.kinds
         for count in tokens
+        for block in _decoding(graph).kinds
         for row in _gemms(block, count, target, convention)
     ]
     attention = [
@@ -105,6 +88,11 @@ def intensity(
         tuple(gemms),
         tuple(attention),
     )
+
+
+def _decoding(graph: ModelGraph) -> ModelGraph:
+    """What decode runs: a projection for prompts alone has no tokens in flight there."""
+    return active(graph, idle_symbols(graph, Load((SequenceGroup(1, 1, 1),))))
 
 
 def _gemms(block: Block, tokens: int, target: Device, convention: Convention) -> list[GemmRow]:
@@ -146,7 +134,7 @@ def _textbook(row: GemmRow, cost: NodeCost) -> GemmRow:
 def _attention(
     block: Block, context: int, target: Device, convention: Convention
 ) -> list[AttentionRow]:
-    rows = []
+    rows = [*latent_rows(block, context, target, convention)]
     for node in block.nodes:
         if not isinstance(node.op, AttentionScores):
             continue

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from planner.cost.memory import Fit, budget, fit, live_bytes
+from planner.cost.engine import Engine, flag_text
+from planner.cost.memory import Budget, Fit, budget, fit
+from planner.cost.profile import live_bytes
+from planner.cost.reserve import levers
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.types import Load, SequenceGroup
@@ -32,6 +35,13 @@ def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
     return Load((SequenceGroup(batch, 1, workload.input + workload.output),))
 
 
+def prepared_budget(prepared: Prepared, engine: Engine, graph: ModelGraph) -> Budget:
+    """The budget of one GPU of a stage, the engine perhaps with other flags than asked for."""
+    question = prepared.question
+    share, longest = question.deployment.memory.utilization, question.model.max_context
+    return budget(graph, engine, prepared.device, share, longest)
+
+
 def held(prepared: Prepared, step: StepLoad) -> Fit:
     """The step held against one GPU's budget: of a pipeline, that of its tightest stage.
 
@@ -45,8 +55,9 @@ def held(prepared: Prepared, step: StepLoad) -> Fit:
 
 def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
     deployment = prepared.question.deployment
-    engine = prepared.engine(step.kind)
-    space = budget(graph, engine, prepared.device, deployment.memory.utilization)
+    if prepared.question.draft:
+        graph = graph.beside(prepare(prepared.question.draft).graph)
+    space = prepared_budget(prepared, prepared.engine(step.kind), graph)
     load = memory_load(deployment, step)
     if not load.groups:
         live = max(live_bytes(block, step.load) for block in graph.kinds)
@@ -78,6 +89,8 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.missing_bytes,
         () if found.fits else tuple(_nearest(prepared, found)),
         found.state_bytes_per_sequence,
+        space.context_bytes,
+        space.kv_block_tokens,
     )
 
 
@@ -87,6 +100,10 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
     space = found.budget
     if space.utilization < _UTILIZATION and _fits(prepared, memory={"utilization": _UTILIZATION}):
         yield f"memory.utilization={_UTILIZATION}"
+    asked = deployment.backend.flags
+    for flag, value in levers(prepared.engine("decode")):
+        if _fits(prepared, backend={"flags": {**asked, flag: value}}):
+            yield f"backend.flags.{flag}={flag_text(value)}"
     if prepared.formats.kv_cache != "fp8" and _fits(prepared, precision={"kv_cache": "fp8"}):
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):

@@ -12,7 +12,7 @@ from planner.cost.estimate import roofline_s
 from planner.cost.kernel import border, kernel_work
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import ModelGraph
-from planner.graph.window import NodeKey, Window
+from planner.graph.window import NodeKey, window_of
 from planner.plan.solve import SolvedStep
 from planner.plan.types import KernelRow, KernelRun, NodeRow, Totals
 
@@ -66,7 +66,7 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
     block = costs.block
     nodes = frozenset((0, part.id) for part in block.composites[name])
     parts = [costs.nodes[part.id] for part in block.composites[name]]
-    work = kernel_work(border(Window(block), nodes), (costs,), device, None)
+    work = kernel_work(border(window_of(block), nodes), (costs,), device, None)
     flops = float(sum(part.work.matmul_flops for part in parts))
     matrix = next(part for part in parts if part.node.op.matrix)
     hbm_bytes = float(work.hbm_bytes)

@@ -26,7 +26,8 @@ from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.build import model_graph
-from planner.graph.formats import formats
+from planner.graph.modules import FormatsError, Scheme
+from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats, Load
@@ -34,6 +35,7 @@ from planner.plan.identity import model_digest, spec_digest
 from planner.plan.layout import check_experts, expert_layout, routing
 from planner.plan.load import StepLoad
 from planner.plan.pipeline import MicroBatches, micro_batches, piped
+from planner.plan.precision import scheme_of
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec, Scalar
 
@@ -43,16 +45,25 @@ class Prepared:
     """A question with its graph built: all that does not depend on the load."""
 
     question: Question
-    formats: Formats
+    scheme: Scheme
     graph: ModelGraph
     device: Device
-    notes: tuple[str, ...]
     constants: Constants
     """Calibrated constants to draw on, and which of them were."""
     stages: tuple[ModelGraph, ...]
     """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+
+    @property
+    def formats(self) -> Formats:
+        """Formats of what no rule names."""
+        return self.scheme.formats
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of formats."""
+        return notes(self.scheme, self.graph)
 
     @property
     def stage_layers(self) -> tuple[int, ...]:
@@ -91,8 +102,8 @@ def network_of(deployment: DeploymentSpec) -> Network | None:
 def prepare(question: Question) -> Prepared:
     """Build the graph of a question on one rank. Raises SpecError with every fault."""
     deployment = question.deployment
-    chosen, notes = formats(deployment, question.model, question.gpu)
-    layout = expert_layout(question, chosen)
+    chosen = scheme_of(question)
+    layout = expert_layout(question, chosen.formats)
     ranks = max(layout.tensor, layout.experts)
     origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
     if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
@@ -105,6 +116,8 @@ def prepare(question: Question) -> Prepared:
             ("graph", model_digest(question), chosen, layout),
             lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
         )
+    except FormatsError:
+        raise
     except SpecError as error:
         if ranks == 1:
             raise
@@ -119,7 +132,6 @@ def prepare(question: Question) -> Prepared:
         chosen,
         whole,
         device(question.gpu),
-        notes,
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
         stages,
         adjustments(measured, named, question.gpu.name, engine),
@@ -158,7 +170,7 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
 
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
-    question, chosen = prepared.question, prepared.formats
+    question, chosen = prepared.question, prepared.scheme
     key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = _remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)
@@ -224,18 +236,27 @@ def solve_step(
     ``engine`` stands in for the deployment's own, as with some flags turned; ``like`` has solved
     the same step with others.
     """
+    step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
     micro = micro_batches(step, deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
-    graph = running(prepared.graph, step.load)
+    graph = running(graph, step.load)
     solver = Solver(prepared, micro, engine, fixed, decision, prepared.estimator(fixed), graph)
     if like:
         solver.learn(like)
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _in_front(graph: ModelGraph, step: StepLoad) -> tuple[StepLoad, ModelGraph]:
+    """A step and its graph: behind the encoder where prompts begin that need it, else without."""
+    if graph.encoder is None:
+        return step, graph
+    step = step.with_encoder(graph.encoder_tokens, graph.encoder_items)
+    return step, graph.behind_encoder if step.load.encoder else graph.alone
 
 
 def solve_ideal(solved: SolvedStep) -> Solution:
@@ -289,9 +310,11 @@ class Solver:
         """Ledgers of each kind of block with so many rows of padding."""
         if padding not in self._costs:
             spread = routing(self.prepared.question.deployment)
+            graph, device = self.graph, self.prepared.device
             load = replace(self.micro.part.load, padding_tokens=padding, routing=spread)
             self._costs[padding] = tuple(
-                annotate(block, load, self.prepared.device) for block in self.graph.kinds
+                annotate(block, graph.load_of(kind, load), device)
+                for kind, block in enumerate(graph.kinds)
             )
         return self._costs[padding]
 

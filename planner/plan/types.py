@@ -130,6 +130,38 @@ class KernelRun:
 
 
 @dataclass(frozen=True)
+class StartPlan:
+    """Whether the engine starts: it must be able to hold one sequence of the longest length."""
+
+    starts: bool
+    reason: str | None
+    """Why it doesn't, in words; null where it does."""
+    max_model_len: int
+    """Longest sequence in tokens: the engine's flag, else the model's context."""
+    sequence_bytes: float
+    """KV that one sequence of that length takes on this GPU."""
+    kv_tokens: int
+    """KV tokens as the engine prints them at start-up."""
+    concurrency: float
+    """Sequences of that length that fit at once, as the engine prints them."""
+    largest_max_model_len: int
+    """Longest that starts, the model's context at most; 0 where none does."""
+
+
+@dataclass(frozen=True)
+class FreedMemory:
+    """What one change does to the KV cache of one GPU."""
+
+    change: str
+    """As ``--set`` takes it."""
+    kv_bytes: float
+    """KV cache gained; negative where it is lost."""
+    kv_tokens: int
+    """KV tokens gained, as the engine prints them."""
+    starts: bool
+
+
+@dataclass(frozen=True)
 class MemoryPlan:
     """Memory of one GPU."""
 
@@ -154,6 +186,14 @@ class MemoryPlan:
     """Changes that would fit, the smallest first; empty where it fits."""
     state_bytes_per_sequence: float = 0.0
     """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it."""
+    context_bytes: float = 0.0
+    """CUDA context, held outside the engine's budget."""
+    kv_block_tokens: int | None = None
+    """Tokens of a KV block."""
+    start: StartPlan | None = None
+    """Whether the engine starts; null where nothing says how long a sequence may be."""
+    frees: tuple[FreedMemory, ...] = ()
+    """What changes would free, the largest gain of KV tokens first."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +250,28 @@ class WorkloadPlan:
 
 
 @dataclass(frozen=True)
+class SpeculationPlan:
+    """A decode step with draft tokens. The plan's tables are those of its verification."""
+
+    draft: str | None
+    """The model that drafts; None where drafting costs nothing."""
+    tokens: int
+    """Drafts of each sequence and step."""
+    yielded: float
+    """Tokens a step yields for each sequence, on average."""
+    verify_s: float
+    """The step of the plan's tables."""
+    draft_s: float
+    """All steps of the draft model for it."""
+    step_s: float
+    """Verification and drafting."""
+    tpot_s: float
+    """`step_s` over what it yields."""
+    output_tokens_per_s: float
+    """Over all data replicas."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
@@ -239,3 +301,5 @@ class Plan:
     notes: tuple[str, ...]
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
+    speculation: SpeculationPlan | None = None
+    """Drafting and verification together; None where nothing is drafted."""

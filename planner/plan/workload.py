@@ -10,6 +10,7 @@ from __future__ import annotations
 from planner.num import ceil_div
 from planner.plan.load import StepLoad, decode, prefill, share
 from planner.plan.solve import Prepared, solve_step
+from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
 from planner.spec.types import Workload
 
@@ -70,7 +71,14 @@ def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
         return 0.0
     first, last = workload.input + 1, workload.input + workload.output - 1
     knots = _knots(first, last)
-    times = [_time(prepared, decode(batch, context)) for context in knots]
+    asked = prepared.question.deployment.speculation
+    drafts = asked.tokens if asked else 0
+    times = [
+        _time(prepared, decode(batch, context, drafts)) + draft_s(prepared, batch, context)
+        for context in knots
+    ]
+    if asked:  # as many fewer steps as each yields more tokens
+        times = [time_s / yielded(asked) for time_s in times]
     if len(knots) == 1:
         return times[0] * count
     area = sum(

@@ -53,3 +53,13 @@ def check_view(
     else:
         parts.append(words("nothing found wrong", "green"))
     return Group(*parts)
+
+
+def deep_view(count: int, refused: Mapping[tuple[str, str], str]) -> RenderableType:
+    """How many plans were made, and why the others were not: a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for (model, gpu), reason in refused.items():
+        by_reason.setdefault(reason, []).append(f"{model} on {gpu}")
+    said = words(f"planned {count - len(refused)} of {count} models × GPUs")
+    lines = [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items()]
+    return Group(said, bullets(lines))

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.plan.types import MemoryPlan, ModeTime, Plan, StepTime
+from planner.plan.types import MemoryPlan, ModeTime, Plan, SpeculationPlan, StepTime
 from planner.report.cells import DOT, facts, rate, usd, words
 from planner.units import show_bytes, show_count, show_seconds
 
@@ -18,6 +18,8 @@ def headline(plan: Plan) -> RenderableType:
     lines: list[RenderableType] = [words(DOT.join(_speed(plan)), "bold"), fit_line(plan.memory)]
     if not plan.memory.fits:
         lines.reverse()
+    if plan.speculation:
+        lines.append(words(_speculation(plan.speculation)))
     if plan.workload:
         lines.append(words(_workload(plan)))
     if plan.cost.price_per_hour is not None:
@@ -28,6 +30,8 @@ def headline(plan: Plan) -> RenderableType:
 
 def tokens_per_s(plan: Plan) -> float:
     """New tokens a second over all data replicas; steps a second for a graph that is no LLM."""
+    if plan.speculation:
+        return plan.speculation.output_tokens_per_s
     replicas = int(plan.deployment.get("parallel", {}).get("data", 1))
     return (plan.step.tokens or 1) * replicas / plan.step.time_s
 
@@ -40,6 +44,15 @@ def _speed(plan: Plan) -> list[str]:
         f"{rate(tokens_per_s(plan))} {unit}",
         mode_words(step),
     ]
+
+
+def _speculation(found: SpeculationPlan) -> str:
+    drafter = f"{found.draft} drafts in {show_seconds(found.draft_s)}" if found.draft else "drafts"
+    return (
+        f"speculation: {drafter}, {found.tokens + 1} tokens a sequence verified in "
+        f"{show_seconds(found.verify_s)}; {found.yielded:.2f} of them stay: "
+        f"{show_seconds(found.tpot_s)} a token"
+    )
 
 
 def mode_words(step: StepTime) -> str:

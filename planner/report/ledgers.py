@@ -22,6 +22,7 @@ from planner.report.cells import (
     words,
 )
 from planner.report.headline import captured
+from planner.report.start import start_parts
 from planner.units import show_bytes, show_seconds
 
 
@@ -134,14 +135,17 @@ def memory_ledger(plan: Plan) -> RenderableType:
     parts: list[RenderableType] = [heading("Memory ledger"), found]
     if memory.kv_bytes_per_token or memory.state_bytes_per_sequence:
         parts.append(words(_room(memory, plan.step)))
-    return Group(*parts)
+    return Group(*parts, *start_parts(memory))
 
 
 def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
     """Rows in the order in which they are taken."""
     known = memory.visible_bytes != memory.capacity_bytes
     visible = "as the driver reports it" if known else "not described: taken as the capacity"
-    budget = f"{memory.utilization:g} of what is visible" if memory.utilization < 1 else "all of it"
+    free = memory.budget_bytes < memory.utilization * memory.visible_bytes * 0.999
+    whole = "what is free" if free else "what is visible"
+    budget = f"{memory.utilization:g} of {whole}" if memory.utilization < 1 else "all of it"
+    context = ("CUDA context", memory.context_bytes, "outside the budget")
     cached, state = memory.kv_bytes_per_token, memory.state_bytes_per_sequence
     each = [f"{show_bytes(cached)} a token"] if cached else []
     each += [f"{show_bytes(state)} a sequence"] if state else []
@@ -151,8 +155,9 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
         ("budget", memory.budget_bytes, budget),
         ("weights", memory.weights_bytes, ""),
         ("activations", memory.activations_bytes, "peak of the engine's profiling step"),
-        ("runtime", memory.runtime_bytes, "context, libraries, workspaces"),
+        ("runtime", memory.runtime_bytes, "libraries, communication buffers"),
         ("CUDA Graphs", memory.graphs_bytes, ""),
+        *([context] if memory.context_bytes else []),
         ("KV available", memory.kv_available_bytes, _kv_rule(memory)),
         ("KV needed", memory.kv_bytes, " and ".join(each)),
     ]

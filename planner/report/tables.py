@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 
 from planner import units
-from planner.plan.intensity import AttentionRow, GemmRow, Intensity
+from planner.plan.attention_rows import AttentionRow
+from planner.plan.intensity import GemmRow, Intensity
 from planner.report.cells import DASH, bound, heading, ratio, small, table, words
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, overload
@@ -11,7 +12,7 @@ from planner.errors import Fault, PlannerError, SpecError, UsageError
 from planner.spec.faults import did_you_mean, said
 from planner.spec.load import load_text
 from planner.spec.origin import Origin
-from planner.spec.source import read_bytes
+from planner.spec.source import compose, read_bytes
 from planner.spec.types import (
     BackendSpec,
     BlockSpec,
@@ -107,6 +108,8 @@ class Catalog:
         try:
             if is_path(name):
                 folder = origin.folder() if origin else Path()
+                if kind == "model" and _HUB_ID.fullmatch(name) and not (folder / name).exists():
+                    raise UsageError(f"unknown model {name!r}", _HUB_HINT)
                 return self._read(kind, folder / name)
             return self._named(kind, name)
         except SpecError:
@@ -145,8 +148,12 @@ class Catalog:
 
     def _read(self, kind: str, path: Path) -> CatalogSpec:
         if (kind, path) not in self._specs:
-            self._specs[kind, path] = _load(kind, path)
+            self._specs[kind, path] = _load(kind, path, self)
         return self._specs[kind, path]
+
+
+_HUB_ID = re.compile(r"[\w-]+/[\w.-]+(?<!\.yaml)(?<!\.yml)(?<!\.json)")
+_HUB_HINT = "a Hugging Face id is not fetched: write model: ./config.json, or a catalogue name"
 
 
 def is_path(name: str) -> bool:
@@ -154,11 +161,22 @@ def is_path(name: str) -> bool:
     return "/" in name or name.endswith((".yaml", ".yml", ".json"))
 
 
-def _load(kind: str, path: Path) -> CatalogSpec:
+def _load(kind: str, path: Path, catalog: Catalog) -> CatalogSpec:
     """A file's spec, read once for each state of the file."""
     raw = read_bytes(path)
     state = path.stat()
     key = (kind, str(path.resolve()), state.st_mtime_ns, state.st_size)
     if key not in _loaded:
-        _loaded[key] = cast("CatalogSpec", load_text(raw, str(path), kind))
+        config = _config(raw, path, catalog) if kind == "model" and path.suffix == ".json" else None
+        _loaded[key] = config or cast("CatalogSpec", load_text(raw, str(path), kind))
     return _loaded[key]
+
+
+def _config(raw: bytes, path: Path, catalog: Catalog) -> ModelSpec | None:
+    """The model of a Hugging Face config; None for a spec of ours in JSON."""
+    from planner.spec import hf
+
+    data, document = compose(raw, str(path))
+    if not hf.is_config(data):
+        return None
+    return hf.model_of(hf.converted(data, document, lambda name: catalog.find("block", name)))

@@ -7,19 +7,45 @@ from planner.spec.faults import said
 from planner.spec.types import DeploymentSpec, Step
 
 _UNBUILT = {
-    "speculation": "plan the step without draft tokens",
     "prefix_cache": "leave shared prompt tokens out of `workload.input`",
     "pools": "plan prefill and decode as two deployments",
     "adapters": "plan the base model",
 }
 
 
+GAP = "?"
+"""Stands in an imported deployment where the source could not say."""
+
+
 def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
-    faults = [*_question(deployment), *_groups(deployment), *_unbuilt(deployment)]
-    faults += [*_experts(deployment), *_nodes(deployment)]
+    faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
+    faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
+    faults += _speculation(deployment)
     if deployment.step:
         faults += _members(deployment.step)
+    return faults
+
+
+def _speculation(deployment: DeploymentSpec) -> list[Fault]:
+    asked = deployment.speculation
+    if asked is None:
+        return []
+    faults, origin = [], asked.origin
+    if (asked.acceptance is None) == (asked.length is None):
+        hint = "as in speculation: {tokens: 3, acceptance: 0.7}"
+        message = "needs either acceptance or length"
+        faults.append(origin.fault(said(origin.path, message), hint, key=True))
+    elif asked.length and asked.length > asked.tokens + 1:
+        place = origin.at("length")
+        message = f"a step yields at most tokens + 1 = {asked.tokens + 1}, got {asked.length:g}"
+        faults.append(place.fault(said(place.path, message)))
+    if deployment.step and not deployment.step.decode:
+        message = "only a decode step or a workload has draft tokens to verify"
+        faults.append(origin.fault(said(origin.path, message), "give step.decode", key=True))
+    if deployment.parallel.pipeline > 1:
+        message = "not supported yet in a pipeline"
+        faults.append(origin.fault(said(origin.path, message), "use parallel.tensor", key=True))
     return faults
 
 
@@ -37,6 +63,21 @@ def _question(deployment: DeploymentSpec) -> list[Fault]:
         message = "a deployment has a step or a workload, not both"
         return [place.fault(said(place.path, message), "remove one of them", key=True)]
     return []
+
+
+def _gaps(deployment: DeploymentSpec) -> list[Fault]:
+    hints = {
+        "model": "a name of `planner catalog list models`, or ./config.json",
+        "gpu": "a name of `planner catalog list gpus`, as in gpu: h100-sxm",
+    }
+    places = [
+        (deployment.origin.at(name), hint)
+        for name, hint in hints.items()
+        if getattr(deployment, name) == GAP
+    ]
+    return [
+        place.fault(said(place.path, "is still to be filled in"), hint) for place, hint in places
+    ]
 
 
 def _members(step: Step) -> list[Fault]:

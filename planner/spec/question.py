@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.errors import Fault, SpecError
@@ -19,6 +19,7 @@ from planner.spec.types import (
     DeploymentSpec,
     GpuSpec,
     ModelSpec,
+    Precision,
 )
 
 CostModel = Literal["calibrated", "roofline"]
@@ -47,6 +48,8 @@ class Question:
     cost_model: CostModel = "calibrated"
     named: str | None = None
     """The name of the calibration that the deployment names."""
+    draft: Question | None = None
+    """The model that drafts tokens for this one's, on the same GPUs and engine."""
 
 
 def ask(
@@ -73,7 +76,22 @@ def ask(
         calibrations = _calibrations(named, gpu, backend, catalog)
     blocks = blocks_of(model, catalog)
     name = named.name if named else None
-    return Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
+    found = Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
+    return replace(found, draft=_draft(found, catalog))
+
+
+def _draft(question: Question, catalog: Catalog) -> Question | None:
+    """The question of the model that drafts, in its own precision; None where there is none."""
+    deployment = question.deployment
+    asked = deployment.speculation
+    if asked is None or asked.draft is None:
+        return None
+    model = catalog.find("model", asked.draft, asked.origin.at("draft"))
+    update = {"model": asked.draft, "speculation": None, "precision": Precision()}
+    alone = deployment.model_copy(update=update)
+    return replace(
+        question, deployment=alone, model=model, blocks=blocks_of(model, catalog), draft=None
+    )
 
 
 @contextmanager
@@ -149,14 +167,21 @@ def _generations(one: GpuSpec, other: GpuSpec) -> float:
 
 
 def blocks_of(model: ModelSpec, catalog: Catalog) -> dict[str, BlockSpec]:
-    """The blocks a model's sequence names: its own first, else the catalogue's.
+    """The blocks that a model and its encoder name: its own first, else the catalogue's.
 
     Raises SpecError with every block that is neither.
     """
     found = dict(model.blocks)
     faults: list[Fault] = []
-    for position, item in enumerate(model.sequence):
-        origin = model.origin.at("sequence", position)
+    parts = [(model.origin, model.sequence)]
+    if model.encoder:
+        parts.append((model.origin.at("encoder"), model.encoder.sequence))
+    placed = (
+        (origin.at("sequence", position), item)
+        for origin, sequence in parts
+        for position, item in enumerate(sequence)
+    )
+    for origin, item in placed:
         uses: tuple[BlockUse, ...] = (item,) if isinstance(item, BlockUse) else item.blocks
         for inner, use in enumerate(uses):
             if use.block in found:

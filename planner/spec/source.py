@@ -61,10 +61,7 @@ def read(raw: bytes | str, file: str) -> Reading:
 
     Raises SpecError where the text cannot be read on.
     """
-    text = _decoded(raw, file)
-    document = Document(file, tuple(_BREAK.split(text)))
-    if found := _REFUSED.search(text):
-        raise SpecError([_character(found, text, document)])
+    text, document = opened(raw, file)
     faults: list[Fault] = []
     root = parse(text, document, faults)
     if root is None or (root.kind == "scalar" and not root.text):
@@ -80,6 +77,18 @@ def read(raw: bytes | str, file: str) -> Reading:
     return Reading(data, marked, tuple(faults[:MOST_FAULTS]), built.whole)
 
 
+def opened(raw: bytes | str, file: str) -> tuple[str, Document]:
+    """The text of a file, and its document without marks.
+
+    Raises SpecError beyond 1 MiB, for bytes that are no UTF-8 and for characters YAML refuses.
+    """
+    text = _decoded(raw, file)
+    document = Document(file, tuple(_BREAK.split(text)))
+    if found := _REFUSED.search(text):
+        raise SpecError([_character(found, text, document)])
+    return text, document
+
+
 def _decoded(raw: bytes | str, file: str) -> str:
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode("utf-8", "surrogatepass"))
     if size > LARGEST_BYTES:
@@ -91,8 +100,8 @@ def _decoded(raw: bytes | str, file: str) -> str:
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8")
-        shown = _BREAK.split(raw.decode("utf-8", "replace"))
-        raise SpecError([_encoding(before, Document(file, tuple(shown)))]) from None
+        shown = tuple(_BREAK.split(raw.decode("utf-8", "replace")))
+        raise SpecError([_encoding(before, Document(file, shown))]) from None
 
 
 def _encoding(before: str, document: Document) -> Fault:

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from planner.spec.kinds.backend import (
     BackendSpec,
-    BytesChoice,
     CaptureMode,
     CaptureSizes,
     CaptureSpec,
-    Choice,
     FlagSpec,
+    FormatRule,
     FusionRule,
     HostSpec,
     KernelName,
     Limit,
     OpPatterns,
-    ReserveSpec,
     SizeRange,
     SlotSpec,
-    TimeChoice,
 )
 from planner.spec.kinds.base import (
     CatalogSpec,
@@ -45,6 +42,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
+from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -54,9 +52,9 @@ from planner.spec.kinds.deployment import (
     Memory,
     NetworkSpec,
     Parallel,
-    Precision,
     Prefill,
     SequenceGroup,
+    Speculation,
     Step,
     Workload,
 )
@@ -69,14 +67,24 @@ from planner.spec.kinds.model import (
     BlockCycle,
     BlockSpec,
     BlockUse,
+    EncoderSpec,
     ModelSpec,
     NodeSpec,
     Published,
     SequenceItem,
 )
+from planner.spec.kinds.precision import (
+    MODULE_REGEX,
+    ModuleFormats,
+    Precision,
+    Quantization,
+    layer_numbers,
+)
+from planner.spec.kinds.reserve import Lever, ReserveSpec
 
 __all__ = [
     "KINDS",
+    "MODULE_REGEX",
     "Backend",
     "BackendSpec",
     "BlockCycle",
@@ -93,9 +101,11 @@ __all__ = [
     "Decode",
     "DeploymentSpec",
     "EfficiencyFamily",
+    "EncoderSpec",
     "Experts",
     "Expression",
     "FlagSpec",
+    "FormatRule",
     "FusionRule",
     "GpuLink",
     "GpuMemory",
@@ -108,10 +118,12 @@ __all__ = [
     "KernelName",
     "KernelResiduals",
     "KernelRows",
+    "Lever",
     "Limit",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
+    "ModuleFormats",
     "Name",
     "NetworkSpec",
     "NodeSpec",
@@ -122,6 +134,7 @@ __all__ = [
     "Prefill",
     "PricesSpec",
     "Published",
+    "Quantization",
     "RejectedTable",
     "ReserveSpec",
     "ResidualBand",
@@ -131,9 +144,11 @@ __all__ = [
     "SizeRange",
     "SlotSpec",
     "Spec",
+    "Speculation",
     "Step",
     "TimeChoice",
     "Workload",
+    "layer_numbers",
 ]
 
 KINDS: dict[str, type[Spec]] = {

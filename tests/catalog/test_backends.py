@@ -34,8 +34,36 @@ FACTS = {
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine"}
+PARTS |= {
+    f"{op}.{part}"
+    for op in ("mla_prefill", "mla_decode", "mla_sparse")
+    for part in ("scores", "mask", "softmax", "values")
+}
 
 KERNELS = """
+_causal_conv1d_fwd_kernel
+_causal_conv1d_update_kernel
+fused_recurrent_gated_delta_rule_fwd_kernel
+fused_sigmoid_gating_delta_rule_update_kernel
+chunk_local_cumsum_scalar_kernel
+chunk_scaled_dot_kkt_fwd_kernel
+chunk_gated_delta_rule_fwd_kernel_h_blockdim64
+chunk_fwd_kernel_o
+recompute_w_u_fwd_kernel
+merge_16x16_to_64x64_inverse_kernel
+l2norm_fwd_kernel
+_selective_scan_update_kernel
+selective_state_update
+void selective_scan_fwd_kernel<Selective_Scan_fwd_kernel_traits<128, 16, 1, true, true>>
+_chunk_cumsum_fwd_kernel
+_chunk_state_fwd_kernel
+_chunk_scan_fwd_kernel
+_state_passing_fwd_kernel
+_bmm_chunk_fwd_kernel
+_layer_norm_fwd_1pass_kernel
+rms_norm_gated_fwd_kernel
+_linear_attn_decode_kernel
+_fwd_diag_kernel
 void vllm::rms_norm_kernel<c10::BFloat16, 8, 2>(c10::BFloat16*, c10::BFloat16 const*)
 std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)
 void vllm::fused_add_rms_norm_static_fp8_quant_kernel<c10::BFloat16, 0, c10::Float8_e4m3fn>
@@ -189,6 +217,34 @@ aten::_grouped_mm
 aten::sort
 """.strip().splitlines()
 """Kernel names: of vLLM, FlashAttention and FlashInfer as their wheels hold them, others recalled."""
+
+KERNELS += """
+void sm90::decode::flash_fwd_splitkv_mla_kernel<sm90::decode::dense::Traits<cutlass::bfloat16_t>>
+void sm100::decode::head64::flash_fwd_splitkv_mla_fp8_sparse_kernel<sm100::decode::head64::KernelTemplate<(ModelType)0>>
+void sm90::fwd::sparse_attn_fwd_kernel<sm90::fwd::KernelTemplate<576, false>>
+void flash_fwd_mla_combine_kernel<cutlass::bfloat16_t, 512, 8, 32, 128>
+get_mla_metadata_kernel(GetDecodingMetadataParams)
+void flashinfer::BatchPrefillWithRaggedKVCacheKernel<flashinfer::KernelTraits<(flashinfer::MaskMode)1, 128u>>
+void flashinfer::mla::BatchMLAPagedAttentionKernel<flashinfer::mla::KernelTraits<true, 2u>>
+fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512PagedKvDenseP64VarSeqQ8Kv128PersistentSwapsAbForGen
+void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<cute::tuple<cute::C<128>>>>
+void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>
+void vllm::concat_and_cache_ds_mla_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>
+void vllm::indexer_k_quant_and_cache_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>
+void vllm::topKPerRowDecode<512, false>
+concat_mla_k_kernel(__nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*, int, int, int, int, int, int)
+set_mla_kv_buffer_kernel
+_set_k_and_s_triton_kernel
+fused_store_indexer_cache
+topk_transform_decode_kernel(FastTopKParams, int*, int const*)
+void deep_gemm::sm90_fp8_paged_mqa_logits<1u, 64u, 128u, 64u, false>
+void tensorrt_llm::kernels::applyMLARopeAndAssignQKVKernelGeneration<__nv_bfloat16, 256, 512, 64, tensorrt_llm::kernels::KVBlockArray>
+tensorrt_llm::kernels::indexerKCacheScatterUnifiedKernel
+void tensorrt_llm::kernels::heuristicTopKMultiRowKernel<2048>
+aiter::mla_dec_stage1_bf16_a16w16_subQ16_mqa16
+mla_a8w8_qh16_qseqlen1_gqaratio16
+""".strip().splitlines()
+"""Those of latent attention, as public traces and sources of the engines name them."""
 
 
 def backend(name: str) -> BackendSpec:

@@ -77,9 +77,10 @@ def layers(graph: ModelGraph) -> list[tuple[str, int]]:
 
 def blocks_used(model: ModelSpec) -> set[str]:
     """Names of all blocks in a model's sequence."""
+    tower = model.encoder.sequence if model.encoder else ()
     uses = [
         use
-        for item in model.sequence
+        for item in (*model.sequence, *tower)
         for use in (item.blocks if isinstance(item, BlockCycle) else (item,))
     ]
     return {use.block for use in uses}

@@ -80,7 +80,13 @@ def test_the_nearest_name_is_offered_only_when_it_is_near():
         ("fp16", 2),
         ("fp8", 1),
         ("int8", 1),
+        ("fp8_block", (128 * 128 * 8 + 32) / 8 / 128**2),  # a block shares a 32-bit scale
         ("int4", (128 * 4 + 16) / 8 / 128),  # 128 elements share a 16-bit scale
+        ("int4_g64", (64 * 4 + 16) / 8 / 64),
+        ("int4_g32", (32 * 4 + 16) / 8 / 32),
+        ("awq", (128 * 4 + 16 + 4) / 8 / 128),  # and a 4-bit zero point
+        # 64 elements share an 8-bit scale, 256 such scales a 32-bit one
+        ("nf4", (256 * (64 * 4 + 8) + 32) / 8 / (256 * 64)),
         ("nvfp4", (16 * 4 + 8) / 8 / 16),  # 16 elements share an 8-bit scale
         ("mxfp4", (32 * 4 + 8) / 8 / 32),  # 32 elements share an 8-bit exponent
     ],
@@ -91,7 +97,7 @@ def test_an_element_takes_its_bits_and_its_share_of_the_scale(dtype, size):
 
 def test_every_format_has_a_size_and_only_narrow_ones_are_quantised():
     assert {dtype for dtype in DTYPES if is_quantized(dtype)} == {
-        "fp8", "int8", "int4", "nvfp4", "mxfp4",
+        "fp8", "fp8_block", "int8", "int4", "int4_g64", "int4_g32", "awq", "nf4", "nvfp4", "mxfp4",
     }  # fmt: skip
     assert all(0 < bytes_per_element(dtype) <= 4 for dtype in DTYPES)
 

@@ -8,7 +8,9 @@ from cost_samples import CNN, DEVICE, TINY, graph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cost.memory import Budget, activation_bytes, budget, fit, live_bytes
+from planner.cost.memory import Budget, budget, fit
+from planner.cost.profile import Holding, activation_bytes, live_bytes
+from planner.cost.reserve import Reserve
 from planner.graph.totals import weights_bytes
 from planner.ops.types import Load, SequenceGroup
 
@@ -27,18 +29,22 @@ def space(kv_bytes: float, block: int = 16) -> Budget:
     )
 
 
+def reserve(*args, **flags) -> Reserve:
+    return Reserve(engine(*args, **flags), DEVICE)
+
+
 def decode(batch: int, context: int) -> Load:
     return Load((SequenceGroup(batch, 1, context),))
 
 
 def test_a_profile_steps_peak_is_the_widest_moment_of_a_block():
     # 1000 tokens in 10 sequences. In the MLP `middle` (64), `up` and `activated` (192 each) are alive.
-    assert activation_bytes(MODEL, engine()) == 1000 * (64 + 192 + 192) * 2
+    assert activation_bytes(MODEL, reserve()) == 1000 * (64 + 192 + 192) * 2
 
 
 def test_a_profile_step_has_exactly_its_tokens_when_they_do_not_divide():
     # 1000 tokens over 7 sequences: six of 143 and one of 142, not seven of 143.
-    assert activation_bytes(MODEL, engine(max_seqs=7)) == 1000 * (64 + 192 + 192) * 2
+    assert activation_bytes(MODEL, reserve(max_seqs=7)) == 1000 * (64 + 192 + 192) * 2
 
 
 def test_sampling_holds_sixteen_bit_logits_and_their_fp32_copy():
@@ -54,7 +60,7 @@ def test_scores_count_for_nothing_since_engines_profile_with_fused_attention():
 
 
 def test_a_graph_that_is_no_language_model_has_no_profile_step():
-    assert activation_bytes(graph(CNN), engine()) == 0
+    assert activation_bytes(graph(CNN), reserve()) == 0
 
 
 def test_the_budget_is_a_share_of_what_cuda_sees_less_everything_held():
@@ -89,7 +95,8 @@ def test_without_graphs_none_are_held():
 def test_a_static_budget_is_for_weights_and_cache_alone():
     text = BACKEND.replace("memory:\n", "memory:\n  budget: static\n")
     found = budget(MODEL, engine(backend=text, max_tokens=100), DEVICE, None)
-    assert found.kv_available_bytes == pytest.approx(900e3 - WEIGHTS)
+    # 10 kB of runtime were held before the share was taken.
+    assert found.kv_available_bytes == pytest.approx(0.9 * (1e6 - 10e3) - WEIGHTS)
 
 
 def test_a_free_budget_is_a_share_of_what_all_else_leaves():
@@ -185,3 +192,36 @@ def test_the_tokens_that_fit_are_those_of_one_long_sequence(room, context):
     found = fit(MODEL, room, decode(1, context))
     assert found.kv_tokens == fit(MODEL, room, decode(1, 1)).max_context
     assert found.kv_tokens * PER_TOKEN <= room.kv_available_bytes
+
+
+def test_a_sampler_that_sorts_holds_more_bytes_for_each_logit():
+    # 10 logits rows of 96: 2 bytes and 36 more each; ids 4; the hidden states handed in stay.
+    head = MODEL.kinds[2]
+    sorting = Holding(layer_inputs=2, sampler_bytes=36)
+    assert live_bytes(head, decode(10, 1), sorting) == 10 * (96 * 38 + 4 + 64 * 2)
+
+
+def test_what_callers_hold_of_a_layers_input_is_added_to_its_peak():
+    layer, load = MODEL.kinds[1], decode(7, 1)
+    more = live_bytes(layer, load, Holding(layer_inputs=2)) - live_bytes(layer, load)
+    assert more == 2 * 7 * 64 * 2
+
+
+def test_workspaces_come_on_top_of_activations():
+    text = BACKEND.replace("memory:\n", "memory:\n  workspace: [{value: 8 kB}]\n")
+    assert activation_bytes(MODEL, reserve(backend=text)) == 1000 * 448 * 2 + 8000
+
+
+def test_a_context_lies_outside_a_whole_budget():
+    text = BACKEND.replace("memory:\n", "memory:\n  context: [{value: 30 kB}]\n")
+    plain = budget(MODEL, engine(max_tokens=100), DEVICE, None)
+    found = budget(MODEL, engine(backend=text, max_tokens=100), DEVICE, None)
+    assert found.kv_available_bytes == plain.kv_available_bytes
+    assert plain.spare_bytes - found.spare_bytes == pytest.approx(30e3)
+
+
+def test_a_static_share_is_of_what_context_and_runtime_leave():
+    reserves = "memory:\n  budget: static\n  context: [{value: 30 kB}]\n"
+    text = BACKEND.replace("memory:\n", reserves)
+    found = budget(MODEL, engine(backend=text, max_tokens=100), DEVICE, None)
+    assert found.budget_bytes == pytest.approx(0.9 * (1e6 - 30e3 - 10e3))

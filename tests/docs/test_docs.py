@@ -7,8 +7,8 @@ import pytest
 from docs_pages import PAGES, ROOT, commands, generator, headings, prose, text
 
 from planner.cost.engine import resolve
-from planner.graph.formats import formats
 from planner.ops import OPERATORS
+from planner.plan.precision import scheme_of
 from planner.spec import types
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_deployment
@@ -94,7 +94,7 @@ def test_the_facts_of_conditions_are_those_the_engine_knows():
     """The table of facts has each name that a condition may ask, and no other."""
     deployment = load_deployment(ROOT / "specs/qwen2.5-7b-rtx4090.yaml")
     question = ask(deployment, Catalog.standard())
-    used, _ = formats(deployment, question.model, question.gpu)
+    used = scheme_of(question).formats
     facts = resolve(deployment, question.backend, question.gpu, used, "decode").facts
     section = text("docs/specs.md").split("## Conditions")[1].split("## Operators")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)

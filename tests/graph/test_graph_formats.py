@@ -3,7 +3,8 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.graph.formats import formats
+from planner.graph.formats import asked
+from planner.graph.scheme import scheme
 from planner.ops.types import Formats
 from planner.spec.load import load_text
 
@@ -35,7 +36,10 @@ def ask(checkpoint: str, precision: str, gpu: str = GPU):
         "deployment",
     )
     model = load_text(MODEL.replace("CHECKPOINT", checkpoint), "m.yaml")
-    return formats(deployment, model, load_text(gpu, "g.yaml"))
+    card = load_text(gpu, "g.yaml")
+    found = scheme(asked(deployment, model, card), card, origin=deployment.origin)
+    notes = tuple(runs.note for runs in found.running if runs.note)
+    return found.formats, notes
 
 
 @pytest.mark.parametrize(

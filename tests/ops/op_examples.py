@@ -12,6 +12,7 @@ from planner.ops.types import (
     Formats,
     Load,
     Operator,
+    Pairs,
     SequenceGroup,
     Shape,
     Site,
@@ -34,6 +35,8 @@ def shape(*sides: Dim | int) -> Shape:
 class Example:
     inputs: tuple[Shape, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
+    decodes: bool = False
+    """Runs for sequences of one new token alone."""
 
     def operator(self, name: str) -> Operator:
         kind = OPERATORS.get(name)
@@ -45,9 +48,17 @@ ROW = shape(TOKENS, 64)
 IMAGE = shape(BATCH, 3, 8, 8)
 ATTENTION = (shape(TOKENS, 8 * 16), shape(2 * 2 * 16))
 ROUTED = (ROW, shape(TOKENS, 8))
+ENCODER = (shape(TOKENS, 8 * 16), shape(TOKENS, 2 * 16), shape(TOKENS, 2 * 16))
 HEADS = {"heads": 8, "kv_heads": 2, "head_dim": 16}
 STATES = {"heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16}
 MIXED = (shape(TOKENS, 2 * 2 * 8 + 4 * 16), shape(TOKENS, 4))
+KEYS, PROMPTS, DECODING = (
+    Dim(symbols=(name,)) for name in ("prefill_keys", "prefill_tokens", "decode_tokens")
+)
+LATENT, KEY = shape(TOKENS, 32), shape(TOKENS, 8)
+EXPANDED = shape(KEYS, 8 * (16 + 24))
+QUERIES = (shape(TOKENS, 8 * 16), shape(TOKENS, 8 * 8))
+ABSORBED = (shape(TOKENS, 8 * 32), shape(TOKENS, 8 * 8))
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "linear": (Example((ROW,), {"features": 48, "bias": True}), Example((ROW,), {"features": 48})),
@@ -57,6 +68,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(ATTENTION, {**HEADS, "window": 7, "sinks": True}),
         Example(ATTENTION, {**HEADS, "chunk": 1000}),
         Example(ATTENTION, {**HEADS, "causal": False, "softcap": True}),
+        Example(ENCODER, {**HEADS, "causal": False, "cached": False, "chunk": 1000}),
     ),
     "causal_conv1d": (Example((ROW, shape(TOKENS, 32)), {"kernel": 4, "bias": True}),),
     "linear_attention": (
@@ -112,11 +124,45 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             },
         ),
     ),
+    "mla_cache_write": (Example((LATENT, KEY)), Example((LATENT, KEY), {"packed": True})),
+    "mla_expand": (Example((LATENT, shape(40)), {"features": 8 * (16 + 24)}),),
+    "mla_keys": (Example((EXPANDED, KEY), {"heads": 8, "nope": 16, "rope": 8}),),
+    "mla_prefill": (
+        Example(
+            (*QUERIES, shape(KEYS, 8 * 24), EXPANDED),
+            {"heads": 8, "nope": 16, "rope": 8, "value": 24},
+        ),
+    ),
+    "head_linear": (
+        Example((ROW,), {"heads": 8, "depth": 8, "features": 4}),
+        Example(
+            (ROW,),
+            {"heads": 8, "depth": 8, "features": 4, "phase": "decode", "tied": True},
+            decodes=True,
+        ),
+    ),
+    "mla_decode": (
+        Example((*ABSORBED, shape(40)), {"heads": 8, "latent": 32, "rope": 8}, decodes=True),
+    ),
+    "mla_sparse": (
+        Example(
+            (*ABSORBED, shape(40), shape(TOKENS, 5)),
+            {"heads": 8, "latent": 32, "rope": 8, "select": 5},
+        ),
+    ),
+    "join_phases": (Example((shape(PROMPTS, 64), shape(DECODING, 64)), decodes=True),),
+    "concat": (Example((ROW, KEY)),),
+    "index_cache_write": (Example((LATENT,)),),
+    "index_scores": (Example((ROW, shape(TOKENS, 4), shape(16)), {"heads": 4, "dim": 16}),),
+    "index_select": (Example((shape(Dim(symbols=(Pairs(),))),), {"keys": 5}),),
     "row_scale": (Example((ROW, shape(TOKENS, 1))),),
     "rank_sum": (Example((ROW,)),),
     "all_reduce": (Example((ROW,), {"ranks": 4}),),
     "all_gather": (Example((ROW,), {"ranks": 4}),),
     "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
+    "conv1d": (Example((shape(TOKENS, 64),), {"channels": 8, "kernel": 3, "stride": 2}),),
+    "group_rows": (Example((ROW,), {"count": 4}),),
+    "cross_attention": (Example((shape(TOKENS, 128),), {**HEADS, "keys": 30}),),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),
     "flatten": (Example((IMAGE,)),),
@@ -133,7 +179,13 @@ def load(count: Any, new_tokens: Any, kv_tokens: Any) -> Load:
 
 
 def inputs_of(name: str, example: Example) -> tuple[Tensor, ...]:
-    handles = {("attention", 1)}
+    handles = {
+        ("attention", 1),
+        ("mla_expand", 1),
+        ("mla_decode", 2),
+        ("mla_sparse", 2),
+        ("index_scores", 2),
+    }
     return tuple(
         Tensor(f"in{i}", sides, FORMATS.activations, (name, i) in handles)
         for i, sides in enumerate(example.inputs)

@@ -103,7 +103,7 @@ def test_a_query_looks_back_within_a_window_or_chunks_but_not_both_ways():
     assert refusal("attention", *inputs, **attributes, window=4, chunk=8) == (
         "attention looks back within a window or within chunks, not both"
     )
-    assert refusal("attention", *inputs, **attributes, chunk=8, causal=False) == (
+    assert refusal("attention", *inputs, **attributes, window=8, causal=False) == (
         "a window needs causal attention: it looks back only"
     )
 

@@ -89,3 +89,42 @@ def test_roofline_example_of_the_article():
     assert found.bound == "memory"
     assert f"{found.ridge_flops_per_byte:.0f}" == "419"
     assert found.flops_per_byte == 250
+
+
+# --- latent attention --------------------------------------------------------------------------
+
+
+def latent_row(name: str, convention: str, context: int = 4096):
+    model = CATALOG.find("model", name)
+    found = intensity(
+        model, blocks_of(model, CATALOG), RTX_4090, (1,), (context,), convention=convention
+    )
+    assert "kv_b_proj" not in {row.name for row in found.gemms}
+    return found.attention[-1]
+
+
+def test_latent_attention_shows_decode_absorbed_and_prompts_expanded():
+    """V2-Lite in BF16, 16 heads: 2·16·1088/1152 by latents alone; 2n/b = n for prompts."""
+    row = latent_row("deepseek-v2-lite", "textbook")
+    limit = 2 * 16 * 1088 / 1152
+    assert row.limit_flops_per_byte == pytest.approx(limit)
+    assert row.decode_flops_per_byte == pytest.approx(limit)
+    assert row.prefill_flops_per_byte == pytest.approx(4096)
+
+
+def test_exact_latent_attention_counts_queries_outputs_and_causal_work():
+    """Scores in FP32 between the parts stay on the chip: they are one kernel."""
+    row = latent_row("deepseek-v2-lite", "exact")
+    latents, ends = 4096 * 1152, 16 * 1088 * 2
+    assert row.decode_flops_per_byte == pytest.approx(2 * 16 * 1088 * 4096 / (latents + ends))
+    pairs, moved = 4096 * 4097 / 2, 4096 * 16 * 2 * 320 * 2
+    assert row.prefill_flops_per_byte == pytest.approx(2 * 16 * 320 * pairs / moved)
+
+
+def test_sparse_attention_does_not_grow_beyond_its_selection():
+    """At 2,048 keys and at 65,536 decode does the same; the selection itself is 4 bytes a key."""
+    short, far = (latent_row("glm-5", "exact", context) for context in (2048, 65_536))
+    assert short.decode_flops_per_byte == pytest.approx(far.decode_flops_per_byte)
+    latents, ends, chosen = 2048 * 1152, 64 * 1088 * 2, 2048 * 4
+    by_hand = 2 * 64 * 1088 * 2048 / (latents + ends + chosen)
+    assert far.decode_flops_per_byte == pytest.approx(by_hand)

@@ -155,18 +155,15 @@ def test_a_static_batch_is_fine():
 
 
 def test_every_unbuilt_field_is_refused_with_what_to_do_instead():
-    text = (
-        DEPLOYMENT
-        + "nodes: 2\nnetwork: {}\nspeculation: {}\nprefix_cache: 1\npools: 1\nadapters: 1\n"
-    )
+    text = DEPLOYMENT + "prefix_cache: 1\npools: 1\nadapters: 1\n"
     with pytest.raises(SpecError) as caught:
         load_text(text, "f")
-    assert len(caught.value.faults) == 6
+    assert len(caught.value.faults) == 3
     assert all("not supported yet" in f.message and f.hint for f in caught.value.faults)
 
 
 def test_null_leaves_an_unbuilt_field_out():
-    assert load_text(DEPLOYMENT + "speculation: null\n", "f").speculation is None
+    assert load_text(DEPLOYMENT + "prefix_cache: null\n", "f").prefix_cache is None
 
 
 def test_a_file_is_loaded_with_its_path_in_messages(tmp_path):

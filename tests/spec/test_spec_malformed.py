@@ -222,7 +222,21 @@ SPEC = {
         "4:8",
         "1 GPUs do not lie evenly on 2 nodes",
     ),
-    "speculation": (STEP + "speculation: {tokens: 3}\n", "4:14", "not supported yet"),
+    "speculation": (
+        STEP + "speculation: {tokens: 3}\n",
+        "4:1",
+        "speculation: needs either acceptance or length (as in speculation: {tokens: 3",
+    ),
+    "speculation too long": (
+        STEP + "speculation: {tokens: 3, length: 4.5}\n",
+        "4:34",
+        "speculation.length: a step yields at most tokens + 1 = 4, got 4.5",
+    ),
+    "speculation of a prompt": (
+        "model: m\ngpu: g\nstep: {prefill: {tokens: 8}}\nspeculation: {tokens: 3, length: 2}\n",
+        "4:1",
+        "only a decode step or a workload has draft tokens to verify",
+    ),
     "prefix cache": (STEP + "prefix_cache: 0.5\n", "4:15", "not supported yet"),
     "pools": (STEP + "pools: [a]\n", "4:8", "not supported yet"),
     "adapters": (STEP + "adapters: 4\n", "4:11", "not supported yet"),

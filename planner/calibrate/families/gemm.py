@@ -24,8 +24,16 @@ from planner.dtypes import bytes_per_element
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
-VARIANTS = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
-"""Our variant by the table's `gemm_dtype`; INT8 and INT4 tables are of engines long replaced."""
+VARIANTS = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "nvfp4": "nvfp4",
+    "int4_wo": "w4a16",
+    "int8_wo": "w8a16",
+    "sq": "int8",
+}
+"""Our variant by the table's `gemm_dtype`. The last three are layers of a TensorRT engine."""
 _COPIES = 6
 """Distinct weights in the loops of vLLM (16-bit and FP8) and SGLang."""
 _MOST_COPIES = 5
@@ -88,7 +96,7 @@ def _looped(engine: str, variant: str, shape: GemmShape, gpu: Device) -> GemmSha
     one = np.ones_like(shape.rows)
     weights, inputs = one, one
     if engine == "tensorrt-llm":
-        size = shape.features * shape.depth * bytes_per_element(KINDS[variant].operand)
+        size = shape.features * shape.depth * bytes_per_element(KINDS[variant].weights)
         weights = np.clip(np.ceil(gpu.l2_bytes / size), 1, _MOST_COPIES)
     elif engine == "sglang":
         weights, inputs = _COPIES * one, _COPIES * one
@@ -99,7 +107,7 @@ def _looped(engine: str, variant: str, shape: GemmShape, gpu: Device) -> GemmSha
 
 def _flags(variant: str, shape: GemmShape, time_s: Floats, gpu: Device) -> dict[str, Mask]:
     kind = KINDS[variant]
-    weight = shape.features * shape.depth * bytes_per_element(kind.operand)
+    weight = shape.features * shape.depth * bytes_per_element(kind.weights)
     read = shape.rows * shape.depth * bytes_per_element(kind.operand)
     written = 2 * shape.rows * shape.features
     flops = 2 * shape.rows * shape.features * shape.depth
@@ -138,12 +146,14 @@ def _rejection(shape: GemmShape, time_s: Floats) -> str:
 
 def axes(rows: Rows) -> Axes:
     """Bytes, FLOPs, and the pairs of features and depth that are a model's weights."""
-    shape, width = rows.shape, bytes_per_element(KINDS[rows.variant].operand)
+    shape, kind = rows.shape, KINDS[rows.variant]
     weight = shape.features * shape.depth
-    moved = width * (weight + shape.rows * shape.depth) + 2 * shape.rows * shape.features
+    moved = weight * bytes_per_element(kind.weights)
+    moved += shape.rows * shape.depth * bytes_per_element(kind.operand)
+    moved += 2 * shape.rows * shape.features
     pair = shape.features * (1 + shape.depth.max()) + shape.depth
     sizes = {"bytes": moved, "flops": 2 * shape.rows * weight}
-    return Axes(sizes, {"shape": pair}, KINDS[rows.variant].operand)
+    return Axes(sizes, {"shape": pair}, kind.operand)
 
 
 FAMILY = register(Family("gemm", MODEL, tables, axes=axes))

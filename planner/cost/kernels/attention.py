@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from planner.num import Number, minimum, where
 
+BOTH_WAYS = 1.5
+"""Attention that sees keys on both sides is priced as causal attention over half as many keys
+more: n·n/2 + n²/2 pairs, the same n². Left out: that it reads no more keys than n."""
 ELEMENT_BYTES = {"bf16": 2.0, "fp8": 1.0}
 """Bytes of a KV element by the format that ends a variant's name."""
 ACTIVATION_BYTES = 2.0

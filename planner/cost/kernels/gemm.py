@@ -137,7 +137,7 @@ def _time_s(
 def _memory_s(
     kind: Kind, shape: GemmShape, device: Device, values: Constants, warm: bool
 ) -> Number:
-    each = where(shape.weight_bytes > 0, shape.weight_bytes, bytes_per_element(kind.operand))
+    each = where(shape.weight_bytes > 0, shape.weight_bytes, bytes_per_element(kind.weights))
     weight = shape.features * shape.depth * each
     read = shape.rows * shape.depth * bytes_per_element(kind.operand)
     written = 2.0 * shape.rows * shape.features

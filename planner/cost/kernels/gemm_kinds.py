@@ -28,6 +28,8 @@ class Kind:
 
     operand: str
     """Format the matrix units multiply in."""
+    stored: str = ""
+    """Format of the weights in memory, where they are widened to operands on the way."""
     quantises: bool = True
     """Whether a kernel of its own first turns 16-bit inputs into operands."""
     splits: bool = False
@@ -38,6 +40,11 @@ class Kind:
         default_factory=lambda: dict.fromkeys(TILES, INF)
     )
     """Output tiles, rows × features, each with the most rows of a product that it is used for."""
+
+    @property
+    def weights(self) -> str:
+        """Format of the weights in memory."""
+        return self.stored or self.operand
 
 
 _CUTLASS = dict.fromkeys(TILES, INF) | {(16, 64): 32, (32, 64): 64, (64, 64): 128, (64, 128): 128}
@@ -50,10 +57,14 @@ KINDS: dict[str, Kind] = {
     "fp8": Kind("fp8", splits=True),
     "fp8_cutlass": Kind("fp8", tiles=_CUTLASS),
     "fp8_cutlass_sm89": Kind("fp8", tiles=_CUTLASS_SM89),
-    "fp8_block": Kind("fp8"),
+    "fp8_block": Kind("fp8", stored="fp8_block"),
     "nvfp4": Kind("nvfp4"),
+    "int8": Kind("int8", quantises=False),
+    "w4a16": Kind("bf16", stored="int4", quantises=False, fed=True),
+    "w8a16": Kind("bf16", stored="int8", quantises=False, fed=True),
 }
-"""By variant. ``fp8`` is cuBLAS's kernel; the two of CUTLASS differ in their tiles."""
+"""By variant. ``fp8`` is cuBLAS's kernel; the two of CUTLASS differ in their tiles. ``w4a16`` and
+``w8a16`` are TensorRT-LLM's weight-only plugins, measured on A100 alone."""
 
 _COMMON = (
     Constant("floor_s", "Launch and drain of a graph node", "s", 5e-7, 4e-5, 2.2e-6),

@@ -6,35 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
-from planner.spec.quantity import Bytes, Seconds
-
-
-class Choice(Spec):
-    """A value that holds under conditions; of a list of choices the first that holds is taken."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Scalar
-    source: str | None = None
-    note: str | None = None
-
-
-class TimeChoice(Spec):
-    """A documented duration that holds under conditions."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Seconds
-    source: str | None = None
-    note: str | None = None
-
-
-class BytesChoice(Spec):
-    """A documented amount of memory that holds under conditions."""
-
-    when: Conditions = Field(default_factory=dict)
-    value: Bytes
-    source: str | None = None
-    note: str | None = None
+from planner.spec.kinds.choices import Choice, TimeChoice
+from planner.spec.kinds.reserve import ReserveSpec
+from planner.spec.quantity import Bytes
 
 
 class FlagSpec(Spec):
@@ -118,6 +94,34 @@ class FusionRule(Spec):
     about: str | None = None
 
 
+class FormatRule(Spec):
+    """Which kernel multiplies weights of a format, and in which format. The first that holds."""
+
+    when: Conditions = Field(
+        default_factory=dict,
+        description="`weights` and `matmul` are the module's, as asked for; `kv_cache` the cache's",
+    )
+    op: str | tuple[str, ...] = Field(
+        ("linear", "conv2d"),
+        description="Operators; `*` matches any run of characters. `kv_cache_write` is the cache",
+    )
+    kernel: str | None = Field(None, description="The engine's kernel, as in `Marlin`")
+    matmul: DType | None = Field(
+        None, description="What matrix units multiply; `bf16` stands for the model's own 16 bit"
+    )
+    kept: DType | Literal["int8_head"] | None = Field(
+        None,
+        description="Format the engine keeps weights (or the cache) in, where not the one asked"
+        " for; `int8_head`: INT8 with an FP32 scale for each token and head",
+    )
+    matrix_share: float = Field(
+        1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
+    )
+    refuse: str | None = Field(None, description="Why the engine does not run it")
+    source: str
+    note: str | None = None
+
+
 class KernelName(Spec):
     """The engine's name for an operator that runs on its own."""
 
@@ -196,32 +200,6 @@ class HostSpec(Spec):
     )
 
 
-class ReserveSpec(Spec):
-    """Memory that is neither weights nor KV cache."""
-
-    budget: Literal["whole", "static", "free"] = Field(
-        "whole",
-        description="What shares `utilization` of visible memory: `whole`, everything the engine"
-        " holds; `static`, weights and KV cache alone, the rest lying outside; `free`, the KV"
-        " cache, which gets that share of what weights, activations and runtime leave",
-    )
-    utilization: tuple[Choice, ...] = Field(
-        min_length=1, description="Share of visible (or free) memory the engine may take"
-    )
-    runtime: tuple[BytesChoice, ...] = Field(min_length=1, description="Context, NCCL, workspaces")
-    graphs: tuple[BytesChoice, ...] = Field(min_length=1, description="Captured CUDA Graphs")
-    graphs_inside: tuple[Choice, ...] = Field(
-        min_length=1, description="Whether graph memory counts against the budget"
-    )
-    profile_tokens: tuple[Choice, ...] = Field(
-        min_length=1, description="Tokens of the dummy step that sizes activations, over flags"
-    )
-    profile_sequences: tuple[Choice, ...] = Field(
-        min_length=1, description="Sequences of its sampler run, over flags"
-    )
-    kv_block: int = Field(16, ge=1, description="Tokens per KV block")
-
-
 class BackendSpec(CatalogSpec):
     """An inference engine: flags, fused kernels, graph capture, fixed costs, memory."""
 
@@ -230,6 +208,9 @@ class BackendSpec(CatalogSpec):
     flags: dict[str, FlagSpec] = Field(default_factory=dict)
     fusions: tuple[FusionRule, ...] = ()
     kernels: tuple[KernelName, ...] = ()
+    formats: tuple[FormatRule, ...] = Field(
+        (), description="How quantised modules run; without a rule that holds as they are asked for"
+    )
     exchange: tuple[Choice, ...] = Field(
         (),
         description="How tokens of several data replicas reach their experts: `gather` (all ranks"

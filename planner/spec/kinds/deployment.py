@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from planner.dtypes import DType
 from planner.spec.kinds.base import Scalar, Spec
+from planner.spec.kinds.precision import Precision
 from planner.spec.quantity import BytesPerS, PricePerHour, Seconds
 
 
@@ -18,14 +18,6 @@ class Parallel(Spec):
     pipeline: int = Field(1, ge=1, le=1024)
     expert: int = Field(1, ge=1, le=1024)
     data: int = Field(1, ge=1, le=1024)
-
-
-class Precision(Spec):
-    """Formats of weights, of what matrix units read, and of the KV cache."""
-
-    weights: DType | None = Field(None, description="By default the checkpoint's")
-    activations: DType | None = Field(None, description="Operands of the GEMMs; by default 16 bit")
-    kv_cache: DType | None = Field(None, description="By default as the activations' 16 bit")
 
 
 class Backend(Spec):
@@ -56,6 +48,19 @@ class Prefill(Spec):
 
     batch: int = Field(1, gt=0, le=1_000_000)
     tokens: int = Field(gt=0, le=100_000_000)
+    items: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="Images or windows of sound that each prompt brings for the model's encoder;"
+        " the tokens they become in the prompt are part of `tokens`",
+    )
+    item_tokens: int | None = Field(
+        None,
+        gt=0,
+        le=10_000_000,
+        description="Patches or frames of one; by default as the model says",
+    )
 
 
 class SequenceGroup(Spec):
@@ -101,6 +106,23 @@ class Experts(Spec):
     )
 
 
+class Speculation(Spec):
+    """Draft tokens that a step verifies together: `tokens` + 1 of each sequence."""
+
+    tokens: int = Field(gt=0, le=64, description="Draft tokens of each sequence and step")
+    draft: str | None = Field(
+        None,
+        description="The model that drafts, one step a token: a catalogue name, or a path, as of"
+        " an EAGLE or multi-token-prediction head; none where drafting is free (n-grams)",
+    )
+    acceptance: float | None = Field(
+        None, gt=0, le=1, description="Chance of a draft token, if those before it were accepted"
+    )
+    length: float | None = Field(
+        None, ge=1, description="Tokens a step yields, measured; instead of `acceptance`"
+    )
+
+
 class Host(Spec):
     """The machine around the GPU."""
 
@@ -140,7 +162,7 @@ class DeploymentSpec(Spec):
         None, ge=1, le=10_000, description="Machines that share the GPUs evenly; by default one"
     )
     network: NetworkSpec | None = None
-    speculation: dict[str, Any] | None = None
+    speculation: Speculation | None = None
     prefix_cache: Any = None
     pools: Any = None
     adapters: Any = None

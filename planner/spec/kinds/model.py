@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Expression, Scalar, Spec
+from planner.spec.kinds.precision import Quantization
 
 
 class NodeSpec(Spec):
@@ -74,6 +75,23 @@ SequenceItem = Annotated[
 ]
 
 
+class EncoderSpec(Spec):
+    """A tower in front of a model: it runs in the step in which a prompt begins, and in no other.
+
+    Its blocks see a load of their own: `tokens` are the rows of one item (patches of an image,
+    frames of sound), `sequences` the items.
+    """
+
+    tokens: int = Field(gt=0, description="Rows of one item, unless `step.prefill` says otherwise")
+    items: int = Field(0, ge=0, description="Items of each prompt, unless `step.prefill` says so")
+    inputs: dict[str, tuple[Expression, ...]] = Field(description="What enters its first block")
+    dims: dict[str, Expression] = Field(
+        default_factory=dict, description="Dims of its own, ahead of the model's"
+    )
+    options: dict[str, Scalar] = Field(default_factory=dict)
+    sequence: tuple[SequenceItem, ...] = Field(min_length=1)
+
+
 class Published(Spec):
     """Figures the maker prints, to hold the graph against."""
 
@@ -94,9 +112,17 @@ class ModelSpec(CatalogSpec):
         description="What enters the first block; by default one id a token",
     )
     sequence: tuple[SequenceItem, ...] = Field(min_length=1)
+    encoder: EncoderSpec | None = Field(
+        None, description="What turns images or sound into tokens or into keys of cross-attention"
+    )
     blocks: dict[str, BlockSpec] = Field(
         default_factory=dict, description="Blocks of this model alone"
     )
     max_context: int | None = Field(None, gt=0, description="Longest context it was trained for")
-    weights: DType = Field("bf16", description="Format of the checkpoint")
+    weights: DType = Field(
+        "bf16", description="Format of the checkpoint, where `quantization` leaves it"
+    )
+    quantization: Quantization | None = Field(
+        None, description="How the checkpoint is quantised; a deployment plans it so by default"
+    )
     published: Published | None = None

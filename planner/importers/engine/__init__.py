@@ -1,0 +1,23 @@
+"""Engines' command lines as deployments, wherever they stand: shell, Dockerfile, manifest."""
+
+from __future__ import annotations
+
+from planner.importers.engine import sglang, trtllm, vllm
+from planner.importers.engine.draft import Row
+from planner.importers.engine.find import Start, starts
+from planner.importers.engine.spec import Engine, deployment
+from planner.importers.engine.table import LINES
+from planner.importers.engine.words import Refused
+
+__all__ = [
+    "LINES",
+    "Engine",
+    "Refused",
+    "Row",
+    "Start",
+    "deployment",
+    "sglang",
+    "starts",
+    "trtllm",
+    "vllm",
+]

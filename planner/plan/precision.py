@@ -1,0 +1,54 @@
+"""The formats of every module of a question's model, as its engine runs them on its GPU."""
+
+from __future__ import annotations
+
+from planner.cost.engine import resolve
+from planner.graph.formats import asked
+from planner.graph.modules import Scheme
+from planner.graph.scheme import Engine, scheme
+from planner.spec.question import Question
+
+
+def scheme_of(question: Question) -> Scheme:
+    """What runs, and notes on it. Raises SpecError for what GPU or engine cannot run."""
+    deployment, gpu, backend = question.deployment, question.gpu, question.backend
+    wanted = asked(deployment, question.model, gpu)
+    facts = resolve(deployment, backend, gpu, wanted.formats, "decode").facts
+    blocks = (*question.blocks.values(), *question.model.blocks.values())
+    ops = (node.op for block in blocks for node in block.nodes.values())
+    engine = Engine(backend.title, backend.formats, facts)
+    return scheme(wanted, gpu, ops, engine, deployment.origin)
+
+
+def described(scheme: Scheme) -> str:
+    """The formats in words, those of modules after those of the rest."""
+    formats = scheme.formats
+    said = (
+        f"weights {formats.weights}, GEMMs {formats.matmul}, activations {formats.activations}, "
+        f"KV cache {formats.kv_cache}"
+    )
+    found: dict[str, list[str]] = {}
+    for module in scheme.modules:
+        weights, matmul = module.asked
+        text = weights if weights == matmul else f"{weights} (GEMMs {matmul})"
+        found.setdefault(text, []).append(module.described)
+    return "; ".join([said, *(f"{', '.join(names)} {text}" for text, names in found.items())])
+
+
+def hashed(scheme: Scheme) -> list[object]:
+    """What of a scheme tells plans apart; a model of one format hashes as it always did."""
+    formats = scheme.formats
+    found: list[object] = [
+        formats.weights,
+        formats.matmul,
+        formats.activations,
+        formats.kv_cache,
+    ]
+    if scheme.modules:
+        found.append(
+            [
+                [module.patterns, sorted(module.layers or ()), module.layers is None, module.asked]
+                for module in scheme.modules
+            ]
+        )
+    return found

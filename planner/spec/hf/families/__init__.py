@@ -1,0 +1,1 @@
+"""Families of models: one file each, registered by being in this folder."""

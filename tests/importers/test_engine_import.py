@@ -1,0 +1,311 @@
+"""Engines' command lines, as they stand in scripts and manifests, become deployments that plan."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.errors import PlannerError, SpecError
+from planner.importers import engine
+from planner.plan.assemble import assemble
+from planner.spec.catalog import Catalog
+from planner.spec.load import load_text
+from planner.spec.question import ask
+from planner.spec.write import written
+
+FILES = Path(__file__).parent / "engine_files"
+CATALOG = Catalog.standard()
+STEP = {"decode": {"batch": 8, "context": 1024}}
+
+
+def deployments(text: str, file: str = "command", **environment: str) -> list[engine.Engine]:
+    found = engine.starts(text, file, environment)
+    return [engine.deployment(start, CATALOG, "h100-sxm", STEP) for start in found]
+
+
+def imported(text: str, **environment: str) -> engine.Engine:
+    (found,) = deployments(text, **environment)
+    return found
+
+
+def of_file(name: str) -> list[engine.Engine]:
+    return deployments((FILES / name).read_text(), name)
+
+
+def at(name: str, text: str, skipped: int = 0) -> str:
+    """Where a text stands in a file, found without the importer."""
+    lines = (FILES / name).read_text().split("\n")
+    row = next(i for i, line in enumerate(lines) if text in line)
+    return f"{name}:{row + 1}:{lines[row].index(text) + skipped + 1}"
+
+
+def left(found: engine.Engine) -> dict[str, tuple[str, str]]:
+    """Words that did not get into the deployment: where they stand and why."""
+    kinds = ("unknown", "unmodelled")
+    return {row.word: (str(row.where), row.becomes) for row in found.rows if row.kind in kinds}
+
+
+def test_a_shell_script_with_variables_arrays_and_continuations():
+    (found,) = of_file("serve.sh")
+
+    assert found.data == {
+        "name": "llama 70b",
+        "model": "llama-3.1-70b-instruct",
+        "gpu": "h100-sxm",
+        "parallel": {"tensor": 4},
+        "precision": {"kv_cache": "fp8"},
+        "backend": {
+            "name": "vllm",
+            "version": "0.19.0",
+            "flags": {
+                "attention_backend": "FLASHINFER",
+                "max_model_len": 32_000,
+                "max_num_seqs": 128,
+                "cudagraph_mode": "FULL_DECODE_ONLY",
+                "fuse_allreduce_rms": False,
+            },
+        },
+        "memory": {"utilization": 0.92},
+        "step": STEP,
+    }
+
+
+def test_what_a_script_says_beyond_a_deployment_is_listed_with_its_place():
+    (found,) = of_file("serve.sh")
+    assert left(found) == {
+        "VLLM_LOGGING_LEVEL": (at("serve.sh", '  vllm serve "$', 2), "environment is not read"),
+        "--enable-chunked-prefill": (
+            at("serve.sh", "--enable-chunked-prefill"),
+            "what it changes in a step is not described",
+        ),
+        "--frobnicate": (at("serve.sh", "--frobnicate"), "unknown"),
+    }
+
+
+def test_a_dockerfile_starts_what_entrypoint_and_cmd_say_together():
+    (found,) = of_file("Dockerfile")
+
+    assert found.data["model"] == "qwen2.5-32b-instruct"
+    assert found.data["precision"] == {"weights": "awq"}
+    assert found.data["backend"] == {
+        "name": "vllm",
+        "version": "0.10.2",
+        "flags": {"max_model_len": 8192, "enforce_eager": True},
+    }
+    places = {row.word: str(row.where) for row in found.rows}
+    assert places["--quantization"] == "Dockerfile:9:6"
+
+
+def test_a_manifest_starts_each_of_its_containers():
+    first, second = of_file("manifest.yaml")
+
+    assert first.data["model"] == "qwen3-32b"
+    assert first.data["parallel"] == {"tensor": 2}
+    assert first.data["backend"] == {
+        "name": "vllm",
+        "version": "0.26.0",
+        "flags": {"max_num_batched_tokens": 4096},
+    }
+    assert second.data["backend"] == {"name": "sglang", "version": "0.5.6"}
+    assert second.data["parallel"] == {"tensor": 2}
+    assert second.data["memory"] == {"utilization": 0.8}
+    assert left(second)["--context-length"][0] == at("manifest.yaml", "--context-length")
+
+
+def test_compose_puts_its_environment_in():
+    (found,) = of_file("compose.yaml")
+
+    assert found.data["model"] == "gemma-3-27b-it"
+    assert found.data["parallel"] == {"tensor": 2}
+    assert found.data["memory"] == {"utilization": 0.85}
+    assert found.data["backend"] == {
+        "name": "tensorrt-llm",
+        "version": "1.2.0",
+        "flags": {"max_batch_size": 64, "max_num_tokens": 4096},
+    }
+    assert "the options in that file are not read" in left(found)["--extra_llm_api_options"][1]
+
+
+@pytest.mark.parametrize("name", ["serve.sh", "Dockerfile", "manifest.yaml", "compose.yaml"])
+def test_what_is_printed_plans(name):
+    for found in of_file(name):
+        text = written(found.data, found.comments)
+        plan = assemble(ask(load_text(text, "deploy.yaml", "deployment"), CATALOG))
+        assert plan.step.time_s > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--tensor-parallel-size 2 --enforce-eager --max-num-seqs 64",
+        "--tensor_parallel_size=2 --enforce_eager --max_num_seqs=64",
+        "-tp=2 --enforce-eager=True --max-num-seqs '64'",
+        "--max-num-seqs 64 --enforce-eager true -tp 2",
+        "-tp 2 -O0 --max-num-seqs 64",
+    ],
+)
+def test_every_spelling_says_the_same(words):
+    found = imported(f"vllm serve Qwen/Qwen3-8B {words}")
+    assert found.data["parallel"] == {"tensor": 2}
+    assert found.data["backend"]["flags"] == {"enforce_eager": True, "max_num_seqs": 64}
+    assert not left(found)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        """--compilation-config '{"cudagraph_mode": "FULL", "pass_config": {"fuse_norm_quant": true}}'""",
+        "--compilation-config.cudagraph_mode FULL --compilation-config.pass_config.fuse_norm_quant=true",
+        "-O.cudagraph_mode=FULL -cc.pass_config.fuse_norm_quant true",
+    ],
+)
+def test_json_and_dots_say_the_same(words):
+    found = imported(f"vllm serve Qwen/Qwen3-8B {words}")
+    assert found.data["backend"]["flags"] == {"cudagraph_mode": "FULL", "fuse_norm_quant": True}
+
+
+@pytest.mark.parametrize(
+    ("line", "parallel"),
+    [
+        ("vllm serve Qwen/Qwen3-8B -tp 2 -dp 4 --enable-expert-parallel", {"tensor": 2, "expert": 8, "data": 4}),
+        ("vllm serve Qwen/Qwen3-8B -tp 2 -pp 2", {"tensor": 2, "pipeline": 2}),
+        # eight ranks that run attention as four replicas of two: 8 / 4 = 2
+        ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dp 4 --enable-dp-attention", {"tensor": 2, "data": 4}),
+        ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp-size 8 --ep-size 8", {"tensor": 8, "expert": 8}),
+        ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --ep_size 4 --pp_size 2", {"tensor": 4, "pipeline": 2, "expert": 4}),
+    ],
+)  # fmt: skip
+def test_ranks_are_shared_as_each_engine_says_it(line, parallel):
+    assert imported(line).data["parallel"] == parallel
+
+
+@pytest.mark.parametrize(
+    ("words", "precision"),
+    [
+        ("Qwen/Qwen3-8B", None),
+        ("Qwen/Qwen3-8B --dtype auto --kv-cache-dtype auto", None),
+        ("Qwen/Qwen3-8B --dtype half", {"weights": "fp16", "activations": "fp16"}),
+        ("Qwen/Qwen3-8B -q fp8 --kv-cache-dtype fp8_e4m3", {"weights": "fp8", "activations": "fp8", "kv_cache": "fp8"}),
+        ("Qwen/Qwen3-14B-FP8", {"weights": "fp8", "activations": "fp8"}),
+        ("Qwen/Qwen3-14B-AWQ --dtype float16", {"weights": "awq", "activations": "fp16"}),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", {"weights": "int8"}),
+        ("unsloth/Qwen3-14B-bnb-4bit", {"weights": "nf4"}),
+        ("Qwen/Qwen3-14B -q gptq_marlin", {"weights": "int4"}),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", {"weights": "int8", "activations": "int8"}),
+        ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", {"weights": "int4"}),
+        ("nvidia/Llama-3.3-70B-Instruct-FP4", {"weights": "nvfp4", "activations": "nvfp4"}),
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8-dynamic", {"weights": "fp8", "activations": "fp8"}),
+    ],
+)  # fmt: skip
+def test_formats_come_from_flags_and_from_the_models_name(words, precision):
+    found = imported(f"vllm serve {words}")
+    assert found.data.get("precision") == precision
+    assert found.data["model"] in CATALOG.names("model")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct"),
+        ("META-LLAMA/llama-3.1-8b-instruct", "llama-3.1-8b-instruct"),
+        ("/models/Llama-3.1-8B-Instruct/", "llama-3.1-8b-instruct"),
+        ("meta-llama/Meta-Llama-3.1-8B", "llama-3.1-8b-instruct"),
+        ("Qwen/Qwen2.5-7B", "qwen2.5-7b-instruct"),
+        ("google/gemma-2-9b", "gemma-2-9b-it"),
+        ("acme/unheard-of-9b", "acme/unheard-of-9b"),
+    ],
+)
+def test_a_model_is_known_by_its_id_or_its_last_part(name, known):
+    found = imported(f"vllm serve {name}")
+    assert found.data["model"] == known
+    told = "\n".join(found.comments.get("model", []))
+    assert ("./config.json" in told) == (known == name)
+
+
+def test_a_folder_with_a_config_is_named_by_that_config(tmp_path):
+    (tmp_path / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
+    found = imported(f"vllm serve {tmp_path}")
+    assert found.data["model"] == str(tmp_path / "config.json")
+
+
+def test_a_latency_benchmark_is_a_static_batch():
+    found = engine.starts(
+        "vllm bench latency --model Qwen/Qwen3-8B --batch-size 4 --input-len 512", "c", {}
+    )
+    made = engine.deployment(found[0], CATALOG, None)
+    # the benchmark's own default is 128 tokens of output
+    assert made.data["workload"] == {"batch": 4, "input": 512, "output": 128}
+    assert made.data["gpu"] == "?"
+
+
+def test_gaps_are_told_by_the_loader_with_what_fills_them():
+    start = engine.starts("vllm serve Qwen/Qwen3-8B", "c", {})[0]
+    made = engine.deployment(start, CATALOG, None)
+    with pytest.raises(SpecError) as caught:
+        load_text(written(made.data, made.comments), "deploy.yaml", "deployment")
+    told = str(caught.value)
+    assert "gpu: is still to be filled in (a name of `planner catalog list gpus`" in told
+    assert "missing a step or a workload (as in step: {decode:" in told
+
+
+def test_a_docker_run_line_and_its_environment():
+    found = imported(
+        "docker run --gpus all -e VLLM_ATTENTION_BACKEND=TRITON_ATTN -p 8000:8000 "
+        "vllm/vllm-openai:v0.10.1.1 --model Qwen/Qwen3-8B --max-num-seqs 16"
+    )
+    assert found.data["backend"] == {
+        "name": "vllm",
+        "version": "0.10.1",
+        "flags": {"attention_backend": "TRITON_ATTN", "max_num_seqs": 16},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("vllm serve Qwen/Qwen3-8B -tp two", "command:1:30: --tensor-parallel-size: 'two' is no whole number"),
+        ("vllm serve Qwen/Qwen3-8B -tp", "command:1:26: --tensor-parallel-size has no value"),
+        ("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90", "'90' is no share between 0 and 1"),
+        ("vllm serve Qwen/Qwen3-8B -tp $TP", "command:1:30: --tensor-parallel-size: TP is not set in this text (--env TP=VALUE)"),
+        ("vllm serve Qwen/Qwen3-8B --dtype int3", "--dtype: 'int3' is no format known here"),
+        ("vllm serve Qwen/Qwen3-8B -q zip", "--quantization: 'zip' is no quantisation known here"),
+        ("vllm serve --port 80", "command:1:1: serve names no model (as in --model ORG/NAME)"),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_read_is_told_at_its_place(line, said):
+    with pytest.raises(PlannerError) as caught:
+        imported(line)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["auto", "-1"])
+def test_a_number_left_to_the_engine_is_listed(value):
+    found = imported(f"vllm serve Qwen/Qwen3-8B --max-model-len {value} --served-model-name a b")
+    assert list(left(found)) == ["--max-model-len"]
+    assert found.data["name"] == "a"
+
+
+def test_a_compose_string_of_options_and_a_container_that_only_sleeps():
+    text = (
+        "services:\n  llm:\n    image: vllm/vllm-openai:v0.19.0\n"
+        "    command: --model Qwen/Qwen3-8B --tensor-parallel-size 2\n"
+        "  idle:\n    image: vllm/vllm-openai:v0.19.0\n    command: sleep 3600\n"
+    )
+    (found,) = deployments(text, "compose.yaml")
+    assert found.data["parallel"] == {"tensor": 2}
+    places = {row.word: str(row.where) for row in found.rows}
+    assert places["--tensor-parallel-size"] == "compose.yaml:4:36"
+
+
+def test_a_misspelt_option_is_listed_with_the_one_that_may_be_meant():
+    found = imported("vllm serve Qwen/Qwen3-8B --max-num-seq 4 --nonsense a b")
+    assert left(found) == {
+        "--max-num-seq": ("command:1:26", "unknown; did you mean --max-num-seqs?"),
+        "--nonsense": ("command:1:42", "unknown"),
+        "b": ("command:1:55", "a word that belongs to no option"),
+    }
+
+
+def test_no_word_is_dropped():
+    line = "vllm serve Qwen/Qwen3-8B -tp 2 --port 8000 --zzz 1 stray --enforce-eager --seed 7"
+    shown = [word for row in imported(line).rows for word in (row.word, *row.value.split())]
+    assert [word for word in line.split()[2:] if word not in shown] == []

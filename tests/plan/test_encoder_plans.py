@@ -1,0 +1,120 @@
+"""Encoders: embedders that keep nothing, and towers that run where prompts begin."""
+
+import pytest
+
+from planner.errors import SpecError
+from planner.graph import totals
+from planner.graph.build import model_graph
+from planner.ops.types import Formats
+from planner.plan.assemble import assemble
+from planner.plan.types import Plan
+from planner.spec.catalog import Catalog
+from planner.spec.load import load_text
+from planner.spec.question import ask, blocks_of
+
+CATALOG = Catalog.standard()
+FP16 = Formats("fp16", "fp16", "fp16", "fp16")
+
+
+def planned(model: str, step: str, more: str = "") -> Plan:
+    """The plan of a model's step on an H100."""
+    text = f"model: {model}\ngpu: h100-sxm\n{step}\n{more}\n"
+    return assemble(ask(load_text(text, "deploy.yaml"), CATALOG))
+
+
+def flops(plan: Plan, node: str, block: str) -> float:
+    """Matrix FLOPs of one occurrence of a node."""
+    return next(row.matmul_flops for row in plan.nodes if (row.id, row.block) == (node, block))
+
+
+def blocks(plan: Plan) -> set[str]:
+    """Blocks that the step runs."""
+    return {row.block for row in plan.nodes}
+
+
+def graph_of(name: str):
+    """The graph of a catalogue model in 16 bit."""
+    model = CATALOG.find("model", name)
+    return model_graph(model, blocks_of(model, CATALOG), FP16)
+
+
+def test_an_embedder_sees_keys_on_both_sides_and_keeps_none():
+    """BERT large: 32 prompts of 512 tokens, 512 × 512 pairs each, 16 heads of 64."""
+    plan = planned("bge-large-en-v1.5", "step: {prefill: {batch: 32, tokens: 512}}")
+    assert flops(plan, "attention.scores", "layer") == 2 * 16 * 64 * 32 * 512 * 512
+    assert plan.memory.kv_bytes == 0
+    assert plan.model.kv_bytes_per_token == 0
+    assert plan.memory.fits
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["step: {decode: {batch: 1, context: 9}}", "workload: {batch: 1, input: 9, output: 9}"],
+)
+def test_an_embedder_has_no_decode_step(step):
+    """It generates nothing: the fault says how to plan it."""
+    with pytest.raises(SpecError, match="an encoder keeps no cache and generates nothing"):
+        planned("bge-large-en-v1.5", step)
+
+
+def test_whispers_encoder_runs_where_a_request_begins_and_never_again():
+    """1500 frames a request; a decode step holds the weights and runs the decoder alone."""
+    first = planned("whisper-large-v3", "step: {prefill: {batch: 3, tokens: 4}}")
+    assert flops(first, "fc1", "encoder-layer") == 2 * 3 * 1500 * 1280 * 5120
+    assert flops(first, "fc1", "layer") == 2 * 3 * 4 * 1280 * 5120
+    # two convolutions: 3000 frames of 3 × 128, 1500 of 3 × 1280
+    assert flops(first, "conv1", "whisper-stem") == 2 * 3 * 3000 * 3 * 128 * 1280
+    assert flops(first, "conv2", "whisper-stem") == 2 * 3 * 1500 * 3 * 1280 * 1280
+    later = planned("whisper-large-v3", "step: {decode: {batch: 3, context: 100}}")
+    assert "encoder-layer" in blocks(first)
+    assert blocks(later) == {"embedding-positions", "layer", "lm-head-layer-norm"}
+    assert later.memory.weights_bytes == first.memory.weights_bytes == 2 * 1_543_490_560
+
+
+def test_keys_of_cross_attention_are_a_state_of_the_sequence():
+    """32 layers × K and V of 1500 frames, 1280 wide, 2 bytes: 245.76 MB a request."""
+    state = 32 * 2 * 1500 * 1280 * 2
+    assert totals.state_bytes_per_sequence(graph_of("whisper-large-v3")) == state == 245_760_000
+    # its own cache: 32 layers, K and V of 1280
+    assert totals.kv_bytes_per_token(graph_of("whisper-large-v3")) == 32 * 2 * 1280 * 2
+    plan = planned("whisper-large-v3", "step: {decode: {batch: 5, context: 160}}")
+    assert plan.memory.kv_bytes == 5 * (state + 160 * 32 * 2 * 1280 * 2)
+    row = next(row for row in plan.nodes if row.id == "cross_attention")
+    # Q and the output of 5 tokens, and every key and value once
+    assert row.hbm_bytes == 5 * (2 * 1280 * 2 + 2 * 1500 * 1280 * 2)
+    assert row.matmul_flops == 5 * 4 * 1500 * 1280
+
+
+def test_a_vision_tower_runs_for_the_images_a_prompt_brings():
+    """Two prompts of two images of 400 patches: windows of 64 patches, or all 400."""
+    step = "step: {prefill: {batch: 2, tokens: 300, items: 2, item_tokens: 400}}"
+    plan = planned("qwen2.5-vl-7b-instruct", step)
+    # 400 patches: six windows of 64 and one of 16; 16 heads of 80
+    pairs = 6 * 64 * 64 + 16 * 16
+    assert flops(plan, "attention.scores", "vision-window") == 2 * 16 * 80 * 4 * pairs
+    assert flops(plan, "attention.scores", "vision-whole") == 2 * 16 * 80 * 4 * 400 * 400
+    # four patches become one row of the merger
+    assert flops(plan, "merge_fc1", "vision-merger") == 2 * 4 * 100 * 5120 * 5120
+    assert flops(plan, "up_proj", "layer") == 2 * 600 * 3584 * 18_944
+
+
+def test_a_prompt_without_images_and_every_decode_step_leave_the_tower_out():
+    """Its weights stay in memory all the same: 676,550,144 of them."""
+    prompt = planned("qwen2.5-vl-7b-instruct", "step: {prefill: {tokens: 300}}")
+    decode = planned("qwen2.5-vl-7b-instruct", "step: {decode: {batch: 1, context: 300}}")
+    text = planned("qwen2.5-7b-instruct", "step: {decode: {batch: 1, context: 300}}")
+    assert blocks(prompt) == blocks(decode) == blocks(text)
+    assert decode.step.time_s == text.step.time_s
+    extra = decode.memory.weights_bytes - text.memory.weights_bytes
+    assert extra == pytest.approx(2 * 676_550_144, rel=1e-9)
+    assert decode.model.active_parameters == text.model.active_parameters
+
+
+def test_an_encoder_is_not_cut_into_stages():
+    """Until it is, a pipeline is refused with a hint."""
+    with pytest.raises(SpecError, match="an encoder in front of a pipeline"):
+        planned(
+            "whisper-large-v3",
+            "step: {decode: {batch: 1, context: 9}}",
+            "parallel: {pipeline: 2}",
+        )

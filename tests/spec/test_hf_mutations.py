@@ -1,0 +1,76 @@
+"""Configs in any shape end in a model that builds or in faults at their places."""
+
+import copy
+import functools
+import json
+
+from hf_configs import CONFIGS
+from hf_configs_more import MORE
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import PlannerError
+from planner.graph.build import model_graph
+from planner.ops.types import Formats
+from planner.spec import hf
+from planner.spec.catalog import Catalog
+from planner.spec.load import load_text
+from planner.spec.question import blocks_of
+from planner.spec.source import compose
+from planner.spec.write import written
+
+PUBLIC = CONFIGS | MORE
+CATALOG = Catalog.standard()
+WIDE = Formats("bf16", "bf16", "bf16", "bf16")
+KEYS = sorted({key for config in PUBLIC.values() for key in config} | {"layer_types", "n_inner"})
+QUANTIZATION = st.fixed_dictionaries(
+    {},
+    optional={
+        "quant_method": st.sampled_from(
+            ["awq", "gptq", "fp8", "compressed-tensors", "modelopt", 4]
+        ),
+        "bits": st.sampled_from([4, 8, 3, "4", None]),
+        "group_size": st.sampled_from([128, -1, 0, None, "x", [1]]),
+        "config_groups": st.sampled_from(
+            [None, {}, {"a": None}, {"a": {"weights": {"num_bits": 4}}}, {"a": {"weights": 4}}, []]
+        ),
+        "weight_block_size": st.sampled_from([[128, 128], [1], "128", None, [True, 1]]),
+        "ignore": st.sampled_from([["lm_head"], "lm_head", [1], None]),
+        "quant_algo": st.sampled_from(["FP8", "NVFP4", "X", 8, None]),
+        "load_in_4bit": st.booleans(),
+    },
+)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 300)
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from([[], {}, ["full_attention"], [["a"]], {"type": "yarn", "factor": 1e308}])
+    | st.sampled_from(["silu", "gelu", "bfloat16", "LlamaForCausalLM", ["LlamaForCausalLM"]])
+    | QUANTIZATION
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.sampled_from(sorted(PUBLIC)),
+    st.dictionaries(st.sampled_from([*KEYS, "quantization_config"]), VALUES, max_size=3),
+    st.sets(st.sampled_from(KEYS), max_size=2),
+)
+def test_any_field_may_be_wrong_or_missing(name, changes, dropped):
+    config = {**copy.deepcopy(PUBLIC[name]), **changes}
+    text = json.dumps({key: value for key, value in config.items() if key not in dropped})
+    try:
+        data, document = compose(text, "config.json")
+        if not hf.is_config(data):
+            return
+        made = hf.converted(data, document, functools.partial(CATALOG.find, "block"))
+        model = hf.model_of(made)
+        model_graph(model, blocks_of(model, CATALOG), WIDE)
+    except PlannerError as error:
+        assert "config.json" in str(error)
+        return
+    again = load_text(written(made.data, {"": made.notes}), "model.yaml", "model")
+    assert again.model_dump() == model.model_dump()
