@@ -100,7 +100,9 @@ def summary() -> str:
     kinds = {
         "all": every,
         "held out: no figure of the catalogue comes from them": [r for r in every if r.held_out],
-        "non-torch memory was read from them": [r for r in every if not r.held_out],
+        "non-torch memory, or which GPUs it holds for, was read from them": [
+            r for r in every if not r.held_out
+        ],
     }
     header = ("logs", "number", "median error", "worst", "starts or not: right")
     rows = []

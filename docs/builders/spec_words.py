@@ -59,7 +59,7 @@ FIELDS = {
     "DeploymentSpec.nodes": "Not supported yet",
     "DeploymentSpec.pools": "Not supported yet",
     "DeploymentSpec.prefix_cache": "Not supported yet",
-    "DeploymentSpec.speculation": "Not supported yet",
+    "DeploymentSpec.speculation": "Draft tokens that a decode step verifies",
     "DeploymentSpec.step": "One step of the engine; a deployment has a step or a workload",
     "DeploymentSpec.workload": "A static batch; a deployment has a step or a workload",
     "FlagSpec.default": "The first that holds",

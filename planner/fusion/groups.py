@@ -6,7 +6,7 @@ the search's. Each no leaves a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +15,7 @@ from planner.cost.engine import Engine
 from planner.cost.kernel import Border, border
 from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
-from planner.graph.types import ModelGraph
+from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
@@ -90,7 +90,9 @@ def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
     if rule_set != "engine":
         return rule_set, frozenset(facts.items())
     rules = tuple(n for n, rule in enumerate(spec.fusions) if holds(rule.when, facts))
-    kernels = tuple(n for n, kernel in enumerate(spec.kernels) if holds(kernel.when, facts))
+    kernels = tuple(
+        n for n, kernel in enumerate(spec.kernels) if holds(_beside_formats(kernel.when), facts)
+    )
     return rule_set, rules, kernels
 
 
@@ -141,11 +143,28 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
     return tuple(changes.items())
 
 
+_FORMATS = ("weights", "matmul")
+"""Facts that a node may have of its own, as experts in four bits beside attention in sixteen."""
+
+
+def _facts(node: Node, engine: Engine) -> Mapping[str, Scalar]:
+    """What conditions of a kernel see: the engine's facts, and the node's own formats."""
+    if not node.op.matrix or not node.parameters:
+        return engine.facts
+    own = {"weights": node.parameters[0].dtype, "matmul": node.matmul_dtype}
+    return {**engine.facts, **own}
+
+
+def _beside_formats(when: Conditions) -> Conditions:
+    """The conditions that the graph alone does not settle."""
+    return {name: wanted for name, wanted in when.items() if name not in _FORMATS}
+
+
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
     node = window.node(key)
     names = NodeNames(node.id, node.op_name)
     fitting = [kernel for kernel in engine.spec.kernels if named(kernel, names)]
-    kernel = first(fitting, engine.facts)
+    kernel = first(fitting, _facts(node, engine))
     launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
     nodes = frozenset({key})
     return Group(

@@ -7,6 +7,8 @@ import pytest
 
 from planner.capture.sizes import expand, padded
 from planner.cost.engine import Engine
+from planner.cost.reserve import Reserve
+from planner.cost.types import device
 from planner.plan.load import step_load
 from planner.plan.rows import kernel_rows
 from planner.plan.solve import SolvedStep, prepare, solve_step
@@ -286,9 +288,9 @@ def test_sglang_s_share_is_its_formula_to_one_percent(gpu, tensor, total_mib, ch
         reserved = max(reserved, 10 * 1024)
     model = LLAMA if tensor == 1 else LLAMA_70B
     here = engine("sglang", gpu=gpu, tensor=tensor, model=model)
-    choice = first(here.spec.memory.utilization, here.facts)
-    assert choice is not None
-    assert choice.value == pytest.approx(1 - reserved / total_mib, rel=0.01)
+    reserve = Reserve(here, device(CATALOG.find("gpu", gpu)))
+    share = reserve.share(reserve.spec.utilization)
+    assert share == pytest.approx(1 - reserved / total_mib, rel=0.01)
 
 
 def test_vllm_takes_more_memory_from_0_20_on():

@@ -401,6 +401,14 @@ def test_expressions_count_with_whole_number_flags(spec):
     for choice in (*spec.memory.profile_tokens, *spec.memory.profile_sequences):
         if isinstance(choice.value, str):
             assert names_in(choice.value) <= known
+    memory = spec.memory
+    for choice in (*memory.utilization, *memory.kv_blocks):
+        if isinstance(choice.value, str):
+            assert names_in(choice.value) <= known | {"tensor", "memory_mib"}
+    for lever in memory.levers:
+        assert isinstance(lever.to, bool) or names_in(lever.to) <= known
+        assert lever.flag in spec.flags
+    assert memory.longest is None or memory.longest in spec.flags
 
 
 @pytest.mark.parametrize("device", ["rtx-4090", "h100-sxm", "b200-sxm", "mi300x", "t4"])

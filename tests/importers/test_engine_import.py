@@ -105,10 +105,15 @@ def test_a_manifest_starts_each_of_its_containers():
         "version": "0.26.0",
         "flags": {"max_num_batched_tokens": 4096},
     }
-    assert second.data["backend"] == {"name": "sglang", "version": "0.5.6"}
+    assert second.data["backend"] == {
+        "name": "sglang",
+        "version": "0.5.6",
+        "flags": {"context_length": 4096},
+    }
     assert second.data["parallel"] == {"tensor": 2}
     assert second.data["memory"] == {"utilization": 0.8}
-    assert left(second)["--context-length"][0] == at("manifest.yaml", "--context-length")
+    places = {row.word: str(row.where) for row in second.rows}
+    assert places["--context-length"] == at("manifest.yaml", "--context-length")
 
 
 def test_compose_puts_its_environment_in():

@@ -82,6 +82,13 @@ def test_latent_attention_is_refused_by_name():
         check(program_of("minicpm3-4b"))
 
 
+def test_attention_the_lab_has_not_is_refused_by_name():
+    with pytest.raises(LabRefused, match="attention without a cache"):
+        check(program_of("bge-large-en-v1.5"))
+    with pytest.raises(LabRefused, match="chunked attention"):
+        check(program_of("llama-4-scout"))
+
+
 def test_a_step_needs_the_bytes_of_its_weights_and_cache():
     """494 M parameters of 2 bytes, and 12,288 bytes of K and V for each of 4 × 256 tokens.
 

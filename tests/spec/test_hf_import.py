@@ -112,6 +112,23 @@ def test_the_longest_context_grows_by_the_factor_of_rope_scaling(scaling, longes
     assert imported({**SMALL, "rope_scaling": scaling}).data["max_context"] == longest
 
 
+def test_a_model_with_a_vision_tower_gives_its_text_model():
+    text = sized(QWEN2, (3584, 18944, 28, 28, 4, 152064))
+    text |= {"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl"}
+    flat = imported({**text, "vision_config": {"depth": 32}, "image_token_id": 151655})
+    known = CATALOG.find("model", "qwen2.5-7b-instruct")
+
+    assert flat.data["dims"] == dict(known.dims)
+    assert flat.notes == ("the text model alone, without vision_config",)
+    inner = {**text, "model_type": "qwen2_5_vl_text", "architectures": None}
+    nested = {
+        "architectures": text["architectures"],
+        "text_config": inner,
+        "vision_config": {"a": 1},
+    }
+    assert imported(nested).data["dims"] == flat.data["dims"]
+
+
 def test_half_of_a_head_is_turned_and_told():
     config = sized(
         {"architectures": ["GlmForCausalLM"], "attention_bias": True, **BF16},

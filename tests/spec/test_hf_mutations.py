@@ -70,7 +70,7 @@ def test_any_field_may_be_wrong_or_missing(name, changes, dropped):
         model = hf.model_of(made)
         model_graph(model, blocks_of(model, CATALOG), WIDE)
     except PlannerError as error:
-        assert "config.json" in str(error)
+        assert "config.json" in str(error)  # noqa: PT017 - either outcome is right
         return
     again = load_text(written(made.data, {"": made.notes}), "model.yaml", "model")
     assert again.model_dump() == model.model_dump()

@@ -42,7 +42,7 @@ register(
                 ),
                 *options({"enable-dp-attention": Field("attention_dp", truth)}, "switch"),
                 *unmodelled(
-                    "speculative decoding is not planned",
+                    "say it by `speculation`; its acceptance stands in no command line",
                     "speculative-algorithm|speculative-algo speculative-num-steps "
                     "speculative-eagle-topk speculative-num-draft-tokens "
                     "speculative-draft-model-path|speculative-draft-model "

@@ -43,7 +43,7 @@ register(
                 *options({"served-model-name": Field("name", str)}, "many"),
                 *options({"enable-expert-parallel|ep": Field("expert_parallel", truth)}, "switch"),
                 *unmodelled(
-                    "speculative decoding is not planned",
+                    "say it by `speculation`; its acceptance stands in no command line",
                     "speculative-config spec-config speculative-model num-speculative-tokens",
                 ),
                 *unmodelled(

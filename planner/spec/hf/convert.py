@@ -70,9 +70,8 @@ def converted(
 
 def _text_model(outer: Config) -> tuple[Config, list[str]]:
     """The config of the text model; of a model of several parts the others are left out."""
-    names = outer.texts("architectures")
     key = next((key for key in _TEXT_CONFIGS if isinstance(outer.data.get(key), dict)), None)
-    if key is None or any(ARCHITECTURES.get(name) for name in names):
+    if key is None:
         return outer, []
     inner = outer.data[key]
     lifted = {

@@ -88,8 +88,12 @@ class EncoderSpec(Spec):
     dims: dict[str, Expression] = Field(
         default_factory=dict, description="Dims of its own, ahead of the model's"
     )
-    options: dict[str, Scalar] = Field(default_factory=dict)
-    sequence: tuple[SequenceItem, ...] = Field(min_length=1)
+    options: dict[str, Scalar] = Field(
+        default_factory=dict, description="Options of its blocks, ahead of the model's"
+    )
+    sequence: tuple[SequenceItem, ...] = Field(
+        min_length=1, description="Blocks in order, as a model's"
+    )
 
 
 class Published(Spec):

@@ -54,13 +54,15 @@ def gptj(config: Config) -> Draft:
     draft.put("intermediate", wide, "n_inner")
     draft.max_context = config.count("n_positions", 2048)
     draft.tied(default=False)
-    draft.options["attention_bias"] = False
+    draft.options |= {"attention_bias": False, "head_bias": True}
     draft.option("rotary", config.count("rotary_dim", 64), draft.dims["head_dim"])
     config.expect("activation_function", GELU, "gelu_new", "is another activation")
     config.get("rotary")
     config.get("tokenizer_class")
     layers = draft.layers("n_layer", 28)
-    draft.run("embedding", draft.spans("decoder-phi2", [None] * layers), "lm-head-bias")
+    draft.run(
+        "embedding", draft.spans("decoder-phi2", [None] * layers), "lm-head-layer-norm-biased"
+    )
     return draft
 
 
@@ -80,8 +82,11 @@ def phi(config: Config) -> Draft:
     rotary(draft, config.number("partial_rotary_factor", 0.5))
     config.expect("hidden_act", GELU, "gelu_new", "is another activation")
     config.expect("qk_layernorm", (False,), default=False, why="norms Q and K")
+    draft.options["head_bias"] = True
     layers = draft.layers("num_hidden_layers", 24)
-    draft.run("embedding", draft.spans("decoder-phi2", [None] * layers), "lm-head-bias")
+    draft.run(
+        "embedding", draft.spans("decoder-phi2", [None] * layers), "lm-head-layer-norm-biased"
+    )
     return draft
 
 

@@ -1,4 +1,4 @@
-"""Qwen2, Qwen2.5 and Qwen3, dense."""
+"""Qwen2, Qwen2.5 and Qwen3, dense, and the text models of Qwen2-VL and Qwen2.5-VL."""
 
 from __future__ import annotations
 
@@ -28,6 +28,20 @@ def qwen2(config: Config) -> Draft:
     draft = started(config, QWEN2)
     draft.options["qkv_bias"] = True
     draft.run("embedding", _layers(draft, "decoder-swiglu"), "lm-head")
+    return draft
+
+
+@architecture("Qwen2VLForConditionalGeneration", "qwen2_vl", "qwen2_vl_text")
+@architecture("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", "qwen2_5_vl_text")
+def qwen2_vl(config: Config) -> Draft:
+    """Qwen2-VL and Qwen2.5-VL: the text model, whose config may hold the tower's beside it."""
+    draft = qwen2(config)
+    if config.get("vision_config"):
+        draft.notes.append("the text model alone, without vision_config")
+    for key in ("vision_start_token_id", "vision_end_token_id", "vision_token_id"):
+        config.get(key)
+    for key in ("image_token_id", "video_token_id"):
+        config.get(key)
     return draft
 
 
