@@ -15,7 +15,7 @@ from pathlib import Path
 
 from builders.markup import code, table
 from planner.plan.assemble import assemble
-from planner.plan.types import MemoryPlan
+from planner.plan.memory_types import MemoryPlan
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import Question, ask

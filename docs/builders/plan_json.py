@@ -12,9 +12,18 @@ from typing import Any
 from builders.markup import code, table
 from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
-from planner.plan import advice, attention_rows, diff, intensity, matched, types
+from planner.plan import (
+    advice,
+    attention_rows,
+    diff,
+    intensity,
+    matched,
+    memory_types,
+    splits,
+    types,
+)
 
-_MODULES = (types, advice, diff, intensity, attention_rows, matched)
+_MODULES = (types, memory_types, splits, advice, diff, intensity, attention_rows, matched)
 
 
 def classes() -> dict[str, type]:

@@ -18,10 +18,11 @@ from planner.calibrate.types import Floats
 from planner.capture.solve import Kernel, Solution
 from planner.capture.timeline import Issue, timeline
 from planner.cost.adjust import FAMILIES
-from planner.cost.estimate import roofline_s
+from planner.cost.estimator import roofline_s
 from planner.plan.load import StepLoad, share, step_load
+from planner.plan.prepare import Prepared
 from planner.plan.runs import MetricName
-from planner.plan.solve import Prepared, solve_step
+from planner.plan.solve import solve_step
 from planner.plan.workload import decode_steps, prefill_steps
 
 Indices: TypeAlias = npt.NDArray[np.int64]

@@ -22,8 +22,8 @@ from planner.plan.acceptance import accept
 from planner.plan.assemble import assemble
 from planner.plan.expected import cost, expected
 from planner.plan.figures import figure, statistics
+from planner.plan.prepare import Prepared, prepare
 from planner.plan.runs import UNITS, MetricName, Run
-from planner.plan.solve import Prepared, prepare
 from planner.plan.types import Plan
 from planner.plan.verdict import Policy
 from planner.spec.again import deployment_again

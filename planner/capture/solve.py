@@ -10,8 +10,8 @@ from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.estimate import Estimate, Estimator, bound_of
-from planner.cost.estimate import Kernel as Priceable
+from planner.cost.estimator import Estimate, Estimator, bound_of
+from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion

@@ -18,7 +18,6 @@ from planner.cli.common.options import (
 )
 
 if TYPE_CHECKING:
-    from planner.plan.splits import Split
     from planner.spec.question import CostModel
 
 
@@ -63,27 +62,21 @@ def command(
     from planner.cli.common.planning import catalog_of, keep, split_sets
     from planner.plan.advice import advise
     from planner.plan.assemble import assemble
-    from planner.plan.values import plain
     from planner.report.document import plan_document, to_json
-    from planner.report.plan import plan_view, splits_view
+    from planner.report.plan import plan_view
     from planner.spec.load import load_deployment
     from planner.spec.question import ask
 
-    found: tuple[Split, ...] = ()
-    if tp is not None:
-        found, sets = split_sets(file, sets, catalog_of(catalogs), cost_model, tp)
-    question = ask(load_deployment(file, sets), catalog_of(catalogs), cost_model)
+    catalog = catalog_of(catalogs)
+    found, sets = split_sets(file, sets, catalog, cost_model, tp)
+    question = ask(load_deployment(file, sets), catalog, cost_model)
     plan = assemble(question)
     advices = advise(question) if advice else None
     if as_json:
-        more = {"splits": [plain(split) for split in found]} if found else {}
-        write(to_json("plan", plan_document(plan, advices) | more))
+        write(to_json("plan", plan_document(plan, advices, found)))
     else:
-        show(plan_view(plan, advices, explain=explain))
-        if found:
-            show(splits_view(found))
+        show(plan_view(plan, advices, explain=explain, splits=found))
     kept = "not saved" if no_save else keep(plan, advices, db)
     if not as_json:
         write(f"\nplan {plan.plan_id}: {kept}\n")
-    if not plan.memory.fits:
-        ctx.exit(1)
+    ctx.exit(0 if plan.memory.fits else 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from planner.cost.estimate import Estimate, Estimator, Kernel, roofline_s
+from planner.cost.estimator import Estimate, Estimator, Kernel, roofline_s
 from planner.cost.types import Evidence
 from planner.spec.question import Measured
 from planner.spec.types import CalibrationSpec, EfficiencyFamily, HostTimes, MeasuredRuns

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from planner.cost.annotate import BlockCosts
 from planner.cost.constants import Constants, Fitted
+from planner.cost.estimator import Estimate, Kernel, roofline_s
 from planner.cost.experts import CHAINS, Routed, routed
-from planner.cost.kernel import Border
 from planner.cost.kernels import collective, elementwise, gemm
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
@@ -20,7 +19,7 @@ from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
 from planner.cost.parts import Part, attention_shape, walked_rows
 from planner.cost.products import Product, as_run, product, unfitted
-from planner.cost.types import Bound, Device, Evidence, KernelWork
+from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues
@@ -29,79 +28,6 @@ from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
 from planner.ops.types import Site, static
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Device time of one kernel as a node of a graph."""
-
-    core_s: float
-    """What grows with the work."""
-    floor_s: float
-    """What it takes to start and drain, however little there is to do."""
-    evidence: Evidence
-    family: str = ""
-    """Kernels of one family share the errors of its model."""
-    log_low: float | None = None
-    log_high: float | None = None
-    """80 % interval of log(real time / estimate); None where no residuals are known."""
-    borrowed: bool = False
-    """Whether the constants are those of another GPU or engine."""
-    chain: bool = False
-    """Whether the floor holds the starts of all its launches, not of one."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One group of nodes as an estimator sees it."""
-
-    edge: Border
-    costs: tuple[BlockCosts, ...]
-    work: KernelWork
-    name: str | None = None
-    """Which kernel of the kernel models it is, where the engine's rule says so."""
-
-    def nodes(self) -> Iterator[tuple[Node, Site]]:
-        """Its nodes, with what their formulas may look at."""
-        for offset, name in self.edge.nodes:
-            cost = self.costs[offset].nodes[name]
-            yield cost.node, cost.site
-
-
-class Estimator(Protocol):
-    """Prices kernels."""
-
-    def estimate(self, kernel: Kernel) -> Estimate:
-        """Time of a kernel under one load."""
-        ...
-
-
-def roofline_s(work: KernelWork) -> float:
-    """The bare roofline: what no kernel beats at the datasheet's rates."""
-    return float(max(work.matmul_s, work.vector_s, work.memory_s, work.network_s))
-
-
-def bound_of(work: KernelWork, floor_s: float, core_s: float) -> Bound:
-    """What a kernel is bound by: its start, or the resource it needs longest at peak rates."""
-    if floor_s > core_s:
-        return "launch"
-    resources: dict[Bound, float] = {
-        "compute": float(max(work.matmul_s, work.vector_s)),
-        "memory": float(work.memory_s),
-        "network": float(work.network_s),
-    }
-    return max(resources, key=resources.__getitem__)
-
-
-@dataclass(frozen=True)
-class RooflineEstimator:
-    """Bare roofline plus a documented fixed cost: a lower bound, without an interval."""
-
-    floor_s: float
-
-    def estimate(self, kernel: Kernel) -> Estimate:
-        """Floor + max(matrix, vector, memory, network)."""
-        return Estimate(roofline_s(kernel.work), self.floor_s, "datasheet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +179,7 @@ class CalibratedEstimator:
         size = float(site.outputs[0].bytes(site.load))
         shape = CollectiveShape(size, float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.ranks)
-        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _send(self, op: Send, site: Site) -> Part:
@@ -264,7 +190,7 @@ class CalibratedEstimator:
         if self.network and self.network.parts_stages:
             time_s = fitted.floor_s + self.network.send_s(size)
             fitted = dataclasses.replace(fitted, evidence="datasheet")
-        moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+        moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _exchanged(
@@ -301,3 +227,8 @@ class CalibratedEstimator:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
         return self._seen[key][0]
+
+
+def _moved_bytes(site: Site) -> float:
+    """HBM bytes of a node's tensors, read and written."""
+    return float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))

@@ -10,7 +10,8 @@ from planner.cost.engine import flag_text
 from planner.errors import PlannerError
 from planner.plan.load import step_load
 from planner.plan.memory import changed, held
-from planner.plan.solve import Prepared, SolvedStep, behaviour, prepare, solve_flags, solve_step
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.solve import SolvedStep, behaviour, solve_flags, solve_step
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 

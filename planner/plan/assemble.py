@@ -19,27 +19,12 @@ from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
 from planner.plan.precision import described
+from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
-from planner.plan.solve import (
-    Prepared,
-    SolvedStep,
-    prepare,
-    solve_flags,
-    solve_ideal,
-    solve_step,
-    whole_graph,
-)
+from planner.plan.solve import SolvedStep, solve_flags, solve_ideal, solve_step
 from planner.plan.speculation import speculation_plan
 from planner.plan.start import whole_memory_plan
-from planner.plan.types import (
-    FORMAT,
-    CostPlan,
-    ModelSummary,
-    ModeTime,
-    Plan,
-    RuleSetTime,
-    StepTime,
-)
+from planner.plan.types import FORMAT, CostPlan, ModelSummary, ModeTime, Plan, RuleSetTime, StepTime
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question

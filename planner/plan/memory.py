@@ -14,8 +14,8 @@ from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.load import StepLoad, step_load
-from planner.plan.solve import Prepared, prepare
-from planner.plan.types import MemoryPlan
+from planner.plan.memory_types import MemoryPlan
+from planner.plan.prepare import Prepared, prepare
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
-from planner.plan.solve import Prepared, SolvedStep
-from planner.plan.types import MemoryPlan
+from planner.plan.memory_types import MemoryPlan
+from planner.plan.prepare import Prepared
+from planner.plan.solve import SolvedStep
 from planner.spec.conditions import version_key
 from planner.units import show_seconds
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.capture.solve import Kernel, SolvedRun
 from planner.cost.annotate import BlockCosts
-from planner.cost.estimate import roofline_s
+from planner.cost.estimator import roofline_s
 from planner.cost.kernel import border, kernel_work
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import ModelGraph

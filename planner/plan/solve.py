@@ -2,165 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from planner.capture.decide import decide, fixed_costs
 from planner.capture.solve import Problem, Solution
 from planner.capture.types import MODES, Decision, FixedCosts, Mode
-from planner.cost.adjust import Adjustments, MeasuredEstimator, adjustments
+from planner.cost.adjust import Adjustments
 from planner.cost.annotate import BlockCosts, annotate
-from planner.cost.constants import Constants, candidates
-from planner.cost.engine import Engine, resolve
-from planner.cost.estimate import (
-    CalibratedEstimator,
-    Estimate,
-    Estimator,
-    RooflineEstimator,
-)
-from planner.cost.network import Network
-from planner.cost.types import Device, KernelWork, device
-from planner.errors import SpecError
+from planner.cost.engine import Engine
+from planner.cost.estimator import Estimate, Estimator
+from planner.cost.types import KernelWork
 from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
-from planner.graph.build import model_graph
-from planner.graph.modules import FormatsError, Scheme
-from planner.graph.scheme import notes
-from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
-from planner.ops.types import ExpertLayout, Formats, Load
-from planner.plan.identity import model_digest, spec_digest
-from planner.plan.layout import check_experts, expert_layout, routing
+from planner.ops.types import Load
+from planner.plan.identity import spec_digest
+from planner.plan.layout import routing
 from planner.plan.load import StepLoad
+from planner.plan.memo import remembered
 from planner.plan.pipeline import MicroBatches, micro_batches, piped
-from planner.plan.precision import scheme_of
-from planner.spec.question import Question
-from planner.spec.types import DeploymentSpec, Scalar
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A question with its graph built: all that does not depend on the load."""
-
-    question: Question
-    scheme: Scheme
-    graph: ModelGraph
-    device: Device
-    constants: Constants
-    """Calibrated constants to draw on, and which of them were."""
-    stages: tuple[ModelGraph, ...]
-    """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
-    adjusted: Adjustments
-    """What whole runs on this machine say."""
-
-    @property
-    def formats(self) -> Formats:
-        """Formats of what no rule names."""
-        return self.scheme.formats
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What there is to say of formats."""
-        return notes(self.scheme, self.graph)
-
-    @property
-    def stage_layers(self) -> tuple[int, ...]:
-        """Layers of each pipeline stage; none without a pipeline."""
-        return tuple(map(layer_count, self.stages)) if len(self.stages) > 1 else ()
-
-    def estimator(self, fixed: FixedCosts) -> Estimator:
-        """What prices kernels under the question's cost model."""
-        if self.question.cost_model == "roofline":
-            return RooflineEstimator(fixed.graph_node_s)
-        modelled = CalibratedEstimator(
-            self.device, self.constants, network_of(self.question.deployment)
-        )
-        efficiency = self.adjusted.efficiency
-        return MeasuredEstimator(modelled, efficiency) if efficiency else modelled
-
-    def engine(self, kind: str) -> Engine:
-        """The engine as a step of that kind sees it."""
-        question = self.question
-        return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
-
-
-def network_of(deployment: DeploymentSpec) -> Network | None:
-    """What joins the nodes of a deployment; None of a single one.
-
-    Ranks lie side by side: tensor ranks, then stages, then replicas.
-    """
-    if deployment.network is None or not deployment.nodes:
-        return None
-    parallel, link = deployment.parallel, deployment.network
-    replica = parallel.tensor * parallel.pipeline
-    each = replica * parallel.data // deployment.nodes
-    return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
-
-
-def prepare(question: Question) -> Prepared:
-    """Build the graph of a question on one rank. Raises SpecError with every fault."""
-    deployment = question.deployment
-    chosen = scheme_of(question)
-    layout = expert_layout(question, chosen.formats)
-    ranks = max(layout.tensor, layout.experts)
-    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
-    if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
-        message = (
-            f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
-        )
-        raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
-    try:
-        graph = _remembered(
-            ("graph", model_digest(question), chosen, layout),
-            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
-        )
-    except FormatsError:
-        raise
-    except SpecError as error:
-        if ranks == 1:
-            raise
-        message = f"{question.model.title} does not split over {ranks} GPUs"
-        reasons = sorted({fault.message for fault in error.faults})
-        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
-    check_experts(deployment, graph)
-    whole, stages = _staged(question, (chosen, layout), graph)
-    measured, named, engine = question.calibrations, question.named, question.backend.name
-    return Prepared(
-        question,
-        chosen,
-        whole,
-        device(question.gpu),
-        Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
-        stages,
-        adjustments(measured, named, question.gpu.name, engine),
-    )
-
-
-def _staged(
-    question: Question, key: Hashable, graph: ModelGraph
-) -> tuple[ModelGraph, tuple[ModelGraph, ...]]:
-    """The graph with sends between pipeline stages, and what each stage holds.
-
-    ``key`` tells graphs of one model apart.
-    Raises SpecError where layers are too few.
-    """
-    parallel = question.deployment.parallel
-    if parallel.pipeline == 1:
-        return graph, (graph,)
-    origin = question.deployment.origin.at("parallel", "pipeline")
-    try:
-        found: tuple[ModelGraph, tuple[ModelGraph, ...]] = _remembered(
-            ("stages", model_digest(question), key, parallel.pipeline),
-            lambda: (
-                pipelined(graph, parallel.pipeline),
-                stage_graphs(graph, parallel.pipeline),
-            ),
-        )
-    except ValueError as error:
-        raise SpecError([origin.fault(str(error), "use fewer stages")]) from error
-    return found
+from planner.plan.prepare import Prepared
+from planner.spec.types import Scalar
 
 
 def behaviour(engine: Engine, step: StepLoad) -> Hashable:
@@ -168,22 +32,12 @@ def behaviour(engine: Engine, step: StepLoad) -> Hashable:
     return signature(engine, "engine"), decide(engine, step.tokens), fixed_costs(engine)
 
 
-def whole_graph(prepared: Prepared) -> ModelGraph:
-    """The model's graph on one rank, whose totals several ranks don't show."""
-    question, chosen = prepared.question, prepared.scheme
-    key = ("graph", model_digest(question), chosen, ExpertLayout())
-    graph: ModelGraph = _remembered(
-        key, lambda: model_graph(question.model, question.blocks, chosen)
-    )
-    return graph
-
-
 def running(graph: ModelGraph, load: Load) -> ModelGraph:
     """What of a graph a step of that load runs: the same object for all steps of like structure."""
     idle = idle_symbols(graph, load)
     if not idle:
         return graph
-    whole, part = _remembered(("active", id(graph), idle), lambda: (graph, active(graph, idle)))
+    whole, part = remembered(("active", id(graph), idle), lambda: (graph, active(graph, idle)))
     return part if whole is graph else active(graph, idle)
 
 
@@ -331,7 +185,7 @@ class Solver:
     def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
         graph, engine = self.graph, self.engine
         key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
-        kept: tuple[Structure, dict[bool, Space]] = _remembered(
+        kept: tuple[Structure, dict[bool, Space]] = remembered(
             key, lambda: (structure(graph, engine, rule_set), {})
         )
         if kept[0].graph is graph:
@@ -356,16 +210,3 @@ class Solver:
                 self._known,
             )
         return self._problems[rule_set, padding]
-
-
-_kept: dict[Any, Any] = {}
-_KEPT_MOST = 512
-
-
-def _remembered(key: Any, make: Callable[[], Any]) -> Any:
-    """Structures are pure functions of their key and cost more than any number in them."""
-    if key not in _kept:
-        if len(_kept) >= _KEPT_MOST:
-            _kept.clear()
-        _kept[key] = make()
-    return _kept[key]

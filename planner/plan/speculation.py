@@ -10,7 +10,8 @@ sampler, and what a draft head reads of the model's hidden states.
 from __future__ import annotations
 
 from planner.plan.load import StepLoad, decode
-from planner.plan.solve import Prepared, prepare, solve_step
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.solve import solve_step
 from planner.plan.types import SpeculationPlan
 from planner.spec.types import Speculation
 

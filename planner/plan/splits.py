@@ -9,7 +9,8 @@ from itertools import product
 from planner.errors import PlannerError
 from planner.plan.load import step_load
 from planner.plan.memory import changed, held
-from planner.plan.solve import prepare, solve_step
+from planner.plan.prepare import prepare
+from planner.plan.solve import solve_step
 from planner.spec.question import Question
 
 MOST = 8

@@ -11,8 +11,8 @@ from planner.cost.start import Start, largest, start
 from planner.errors import SpecError
 from planner.plan.load import StepLoad
 from planner.plan.memory import changed, memory_plan, prepared_budget
-from planner.plan.solve import Prepared, prepare
-from planner.plan.types import FreedMemory, MemoryPlan, StartPlan
+from planner.plan.memory_types import FreedMemory, MemoryPlan, StartPlan
+from planner.plan.prepare import Prepared, prepare
 from planner.spec.types import Scalar
 
 _STEP = 0.05

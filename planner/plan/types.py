@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.plan.memory_types import MemoryPlan
+
 FORMAT = 1
 """Version of the plan's JSON. Fields may be added within a version, not renamed."""
 
@@ -127,73 +129,6 @@ class KernelRun:
     """How often they run so."""
     kernels: tuple[int, ...]
     """Positions in the plan's ``kernels``."""
-
-
-@dataclass(frozen=True)
-class StartPlan:
-    """Whether the engine starts: it must be able to hold one sequence of the longest length."""
-
-    starts: bool
-    reason: str | None
-    """Why it doesn't, in words; null where it does."""
-    max_model_len: int
-    """Longest sequence in tokens: the engine's flag, else the model's context."""
-    sequence_bytes: float
-    """KV that one sequence of that length takes on this GPU."""
-    kv_tokens: int
-    """KV tokens as the engine prints them at start-up."""
-    concurrency: float
-    """Sequences of that length that fit at once, as the engine prints them."""
-    largest_max_model_len: int
-    """Longest that starts, the model's context at most; 0 where none does."""
-
-
-@dataclass(frozen=True)
-class FreedMemory:
-    """What one change does to the KV cache of one GPU."""
-
-    change: str
-    """As ``--set`` takes it."""
-    kv_bytes: float
-    """KV cache gained; negative where it is lost."""
-    kv_tokens: int
-    """KV tokens gained, as the engine prints them."""
-    starts: bool
-
-
-@dataclass(frozen=True)
-class MemoryPlan:
-    """Memory of one GPU."""
-
-    fits: bool
-    capacity_bytes: float
-    visible_bytes: float
-    utilization: float
-    budget_bytes: float
-    weights_bytes: float
-    activations_bytes: float
-    runtime_bytes: float
-    graphs_bytes: float
-    graphs_inside: bool
-    kv_available_bytes: float
-    kv_bytes: float
-    kv_bytes_per_token: float
-    kv_tokens: int
-    max_batch: int | None
-    max_context: int | None
-    missing_bytes: float
-    nearest_fit: tuple[str, ...]
-    """Changes that would fit, the smallest first; empty where it fits."""
-    state_bytes_per_sequence: float = 0.0
-    """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it."""
-    context_bytes: float = 0.0
-    """CUDA context, held outside the engine's budget."""
-    kv_block_tokens: int | None = None
-    """Tokens of a KV block."""
-    start: StartPlan | None = None
-    """Whether the engine starts; null where nothing says how long a sequence may be."""
-    frees: tuple[FreedMemory, ...] = ()
-    """What changes would free, the largest gain of KV tokens first."""
 
 
 @dataclass(frozen=True)

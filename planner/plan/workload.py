@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from planner.num import ceil_div
 from planner.plan.load import StepLoad, decode, prefill, share
-from planner.plan.solve import Prepared, solve_step
+from planner.plan.prepare import Prepared
+from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
 from planner.spec.types import Workload

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from planner.plan.advice import Advice
+from planner.plan.splits import Split
 from planner.plan.types import Plan
 from planner.plan.values import plain
 
@@ -22,10 +23,13 @@ def to_json(kind: str, body: Mapping[str, Any]) -> str:
     return json.dumps(_strict(document), indent=2, allow_nan=False) + "\n"
 
 
-def plan_document(plan: Plan, advice: Sequence[Advice] | None = None) -> dict[str, Any]:
-    """A plan with its advice, which is null where none was asked for."""
+def plan_document(
+    plan: Plan, advice: Sequence[Advice] | None = None, splits: Sequence[Split] = ()
+) -> dict[str, Any]:
+    """A plan with its advice, which is null where none was asked for, and splits tried for it."""
     listed = None if advice is None else [plain(row) for row in advice]
-    return {**plain(plan), "advice": listed}
+    more = {"splits": [plain(row) for row in splits]} if splits else {}
+    return {**plain(plan), "advice": listed, **more}
 
 
 def _strict(value: Any) -> Any:

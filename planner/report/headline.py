@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.plan.types import MemoryPlan, ModeTime, Plan, SpeculationPlan, StepTime
+from planner.plan.memory_types import MemoryPlan
+from planner.plan.types import ModeTime, Plan, SpeculationPlan, StepTime
 from planner.report.cells import DOT, facts, rate, usd, words
 from planner.units import show_bytes, show_count, show_seconds
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from planner.plan.types import KernelRow, MemoryPlan, Plan, StepTime
+from planner.plan.memory_types import MemoryPlan
+from planner.plan.types import KernelRow, Plan, StepTime
 from planner.report.cells import (
     DASH,
     gain,

@@ -27,7 +27,11 @@ _FIXED = {
 
 
 def plan_view(
-    plan: Plan, advice: Sequence[Advice] | None = None, *, explain: bool = False
+    plan: Plan,
+    advice: Sequence[Advice] | None = None,
+    *,
+    explain: bool = False,
+    splits: Sequence[Split] = (),
 ) -> RenderableType:
     """Everything a plan says. ``advice`` is None where none was asked for."""
     parts: list[RenderableType] = [headline(plan)]
@@ -42,6 +46,8 @@ def plan_view(
         parts += [heading("Notes"), bullets(plan.notes)]
     if explain:
         parts.append(explanation(plan))
+    if splits:
+        parts.append(splits_view(splits))
     return Group(*parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 
-from planner.plan.types import MemoryPlan, StartPlan
+from planner.plan.memory_types import MemoryPlan, StartPlan
 from planner.report.cells import table, words
 from planner.units import show_bytes
 

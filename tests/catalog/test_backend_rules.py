@@ -10,8 +10,9 @@ from planner.cost.engine import Engine
 from planner.cost.reserve import Reserve
 from planner.cost.types import device
 from planner.plan.load import step_load
+from planner.plan.prepare import prepare
 from planner.plan.rows import kernel_rows
-from planner.plan.solve import SolvedStep, prepare, solve_step
+from planner.plan.solve import SolvedStep, solve_step
 from planner.resources import folder
 from planner.spec.catalog import Catalog
 from planner.spec.conditions import first

@@ -7,7 +7,7 @@ element. Q, K and V have biases. RTX 4090: 165.2 TFLOP/s BF16, 82.6 TFLOP/s on v
 import pytest
 
 from planner.cost.annotate import annotate
-from planner.cost.estimate import roofline_s
+from planner.cost.estimator import roofline_s
 from planner.cost.kernel import border, kernel_work
 from planner.cost.types import NodeCost, device
 from planner.graph.build import model_graph

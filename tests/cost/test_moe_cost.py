@@ -6,7 +6,8 @@ import pytest
 
 from planner.cost.annotate import annotate
 from planner.cost.constants import Candidate, Constants, candidates
-from planner.cost.estimate import CalibratedEstimator, Kernel
+from planner.cost.estimate import CalibratedEstimator
+from planner.cost.estimator import Kernel
 from planner.cost.kernel import border, kernel_work
 from planner.cost.kernels import collective, moe
 from planner.cost.kernels.collective import CollectiveShape

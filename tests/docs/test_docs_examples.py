@@ -165,6 +165,8 @@ def test_fragments_fit_where_they_belong(block, catalog):
         bf16 = Formats("bf16", "bf16", "bf16", "bf16")
         # 6 turns of 5 local layers and a global one
         assert sum(model_graph(model, blocks_of(model, catalog), bf16).times) == 6 * 6 + 2
+    elif "quantization" in values:
+        assert loaded("model", {**example("model", "tiny"), **values})
     else:
         facts = {"flag.enforce_eager": False, "capability": 9.0, "tensor": 2, "version": "0.16"}
         assert holds(

@@ -10,7 +10,8 @@ from planner.ops.latent_attention import LatentHeads
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.assemble import assemble
 from planner.plan.load import step_load
-from planner.plan.solve import prepare, solve_step
+from planner.plan.prepare import prepare
+from planner.plan.solve import solve_step
 from planner.plan.types import Plan
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text

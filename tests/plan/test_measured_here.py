@@ -11,7 +11,7 @@ from planner.capture.decide import fixed_costs
 from planner.plan.advice import advise
 from planner.plan.assemble import assemble
 from planner.plan.load import decode
-from planner.plan.solve import prepare
+from planner.plan.prepare import prepare
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import ask

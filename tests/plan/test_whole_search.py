@@ -19,7 +19,7 @@ from planner.capture.solve import Problem
 from planner.capture.types import FixedCosts
 from planner.cost.annotate import annotate
 from planner.cost.engine import Engine
-from planner.cost.estimate import RooflineEstimator
+from planner.cost.estimator import RooflineEstimator
 from planner.cost.types import Device
 from planner.fusion.groups import structure
 from planner.graph.build import model_graph

@@ -32,7 +32,7 @@ def plan_of(
 
 
 def split_sets(
-    file: Path, sets: Sequence[str], catalog: Catalog, cost_model: CostModel, asked: str
+    file: Path, sets: Sequence[str], catalog: Catalog, cost_model: CostModel, asked: str | None
 ) -> tuple[tuple[Split, ...], tuple[str, ...]]:
     """``sets`` with the split that ``--tp`` asks for, and the splits that were tried for it.
 
@@ -40,6 +40,8 @@ def split_sets(
     """
     from planner.plan.splits import MOST, best, splits
 
+    if asked is None:
+        return (), tuple(sets)
     if asked.isascii() and asked.isdigit():
         return (), (*sets, f"parallel.tensor={asked}")
     if asked != "auto":

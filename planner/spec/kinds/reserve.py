@@ -13,7 +13,7 @@ from planner.spec.kinds.choices import BytesChoice, Choice
 class Lever(Spec):
     """A flag that frees memory when turned."""
 
-    flag: Name
+    flag: Name = Field(description="A flag of the engine")
     to: bool | Expression = Field(description="Its value, over flags: `max_num_seqs / 2`")
 
 

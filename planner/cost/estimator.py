@@ -1,0 +1,86 @@
+"""What prices kernels, and what it answers; the bare roofline is the plainest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.cost.annotate import BlockCosts
+from planner.cost.kernel import Border
+from planner.cost.types import Bound, Evidence, KernelWork
+from planner.graph.types import Node
+from planner.ops.types import Site
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Device time of one kernel as a node of a graph."""
+
+    core_s: float
+    """What grows with the work."""
+    floor_s: float
+    """What it takes to start and drain, however little there is to do."""
+    evidence: Evidence
+    family: str = ""
+    """Kernels of one family share the errors of its model."""
+    log_low: float | None = None
+    log_high: float | None = None
+    """80 % interval of log(real time / estimate); None where no residuals are known."""
+    borrowed: bool = False
+    """Whether the constants are those of another GPU or engine."""
+    chain: bool = False
+    """Whether the floor holds the starts of all its launches, not of one."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One group of nodes as an estimator sees it."""
+
+    edge: Border
+    costs: tuple[BlockCosts, ...]
+    work: KernelWork
+    name: str | None = None
+    """Which kernel of the kernel models it is, where the engine's rule says so."""
+
+    def nodes(self) -> Iterator[tuple[Node, Site]]:
+        """Its nodes, with what their formulas may look at."""
+        for offset, name in self.edge.nodes:
+            cost = self.costs[offset].nodes[name]
+            yield cost.node, cost.site
+
+
+class Estimator(Protocol):
+    """Prices kernels."""
+
+    def estimate(self, kernel: Kernel) -> Estimate:
+        """Time of a kernel under one load."""
+        ...
+
+
+def roofline_s(work: KernelWork) -> float:
+    """The bare roofline: what no kernel beats at the datasheet's rates."""
+    return float(max(work.matmul_s, work.vector_s, work.memory_s, work.network_s))
+
+
+def bound_of(work: KernelWork, floor_s: float, core_s: float) -> Bound:
+    """What a kernel is bound by: its start, or the resource it needs longest at peak rates."""
+    if floor_s > core_s:
+        return "launch"
+    resources: dict[Bound, float] = {
+        "compute": float(max(work.matmul_s, work.vector_s)),
+        "memory": float(work.memory_s),
+        "network": float(work.network_s),
+    }
+    return max(resources, key=resources.__getitem__)
+
+
+@dataclass(frozen=True)
+class RooflineEstimator:
+    """Bare roofline plus a documented fixed cost: a lower bound, without an interval."""
+
+    floor_s: float
+
+    def estimate(self, kernel: Kernel) -> Estimate:
+        """Floor + max(matrix, vector, memory, network)."""
+        return Estimate(roofline_s(kernel.work), self.floor_s, "datasheet")

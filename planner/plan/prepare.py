@@ -1,0 +1,161 @@
+"""A question with its graph built on one rank: all that no load changes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from planner.capture.types import FixedCosts
+from planner.cost.adjust import Adjustments, MeasuredEstimator, adjustments
+from planner.cost.constants import Constants, candidates
+from planner.cost.engine import Engine, resolve
+from planner.cost.estimate import CalibratedEstimator
+from planner.cost.estimator import Estimator, RooflineEstimator
+from planner.cost.network import Network
+from planner.cost.types import Device, device
+from planner.errors import SpecError
+from planner.graph.build import model_graph
+from planner.graph.modules import FormatsError, Scheme
+from planner.graph.scheme import notes
+from planner.graph.stages import layer_count, pipelined, stage_graphs
+from planner.graph.types import ModelGraph
+from planner.ops.types import ExpertLayout, Formats
+from planner.plan.identity import model_digest
+from planner.plan.layout import check_experts, expert_layout
+from planner.plan.memo import remembered
+from planner.plan.precision import scheme_of
+from planner.spec.question import Question
+from planner.spec.types import DeploymentSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A question with its graph built: all that does not depend on the load."""
+
+    question: Question
+    scheme: Scheme
+    graph: ModelGraph
+    device: Device
+    constants: Constants
+    """Calibrated constants to draw on, and which of them were."""
+    stages: tuple[ModelGraph, ...]
+    """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
+    adjusted: Adjustments
+    """What whole runs on this machine say."""
+
+    @property
+    def formats(self) -> Formats:
+        """Formats of what no rule names."""
+        return self.scheme.formats
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of formats."""
+        return notes(self.scheme, self.graph)
+
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each pipeline stage; none without a pipeline."""
+        return tuple(map(layer_count, self.stages)) if len(self.stages) > 1 else ()
+
+    def estimator(self, fixed: FixedCosts) -> Estimator:
+        """What prices kernels under the question's cost model."""
+        if self.question.cost_model == "roofline":
+            return RooflineEstimator(fixed.graph_node_s)
+        modelled = CalibratedEstimator(
+            self.device, self.constants, network_of(self.question.deployment)
+        )
+        efficiency = self.adjusted.efficiency
+        return MeasuredEstimator(modelled, efficiency) if efficiency else modelled
+
+    def engine(self, kind: str) -> Engine:
+        """The engine as a step of that kind sees it."""
+        question = self.question
+        return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+
+
+def network_of(deployment: DeploymentSpec) -> Network | None:
+    """What joins the nodes of a deployment; None of a single one.
+
+    Ranks lie side by side: tensor ranks, then stages, then replicas.
+    """
+    if deployment.network is None or not deployment.nodes:
+        return None
+    parallel, link = deployment.parallel, deployment.network
+    replica = parallel.tensor * parallel.pipeline
+    each = replica * parallel.data // deployment.nodes
+    return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
+
+
+def prepare(question: Question) -> Prepared:
+    """Build the graph of a question on one rank. Raises SpecError with every fault."""
+    deployment = question.deployment
+    chosen = scheme_of(question)
+    layout = expert_layout(question, chosen.formats)
+    ranks = max(layout.tensor, layout.experts)
+    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
+    if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
+        message = (
+            f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
+        )
+        raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
+    try:
+        graph = remembered(
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
+        )
+    except FormatsError:
+        raise
+    except SpecError as error:
+        if ranks == 1:
+            raise
+        message = f"{question.model.title} does not split over {ranks} GPUs"
+        reasons = sorted({fault.message for fault in error.faults})
+        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    check_experts(deployment, graph)
+    whole, stages = _staged(question, (chosen, layout), graph)
+    measured, named, engine = question.calibrations, question.named, question.backend.name
+    return Prepared(
+        question,
+        chosen,
+        whole,
+        device(question.gpu),
+        Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
+        stages,
+        adjustments(measured, named, question.gpu.name, engine),
+    )
+
+
+def _staged(
+    question: Question, key: Hashable, graph: ModelGraph
+) -> tuple[ModelGraph, tuple[ModelGraph, ...]]:
+    """The graph with sends between pipeline stages, and what each stage holds.
+
+    ``key`` tells graphs of one model apart.
+    Raises SpecError where layers are too few.
+    """
+    parallel = question.deployment.parallel
+    if parallel.pipeline == 1:
+        return graph, (graph,)
+    origin = question.deployment.origin.at("parallel", "pipeline")
+    try:
+        found: tuple[ModelGraph, tuple[ModelGraph, ...]] = remembered(
+            ("stages", model_digest(question), key, parallel.pipeline),
+            lambda: (
+                pipelined(graph, parallel.pipeline),
+                stage_graphs(graph, parallel.pipeline),
+            ),
+        )
+    except ValueError as error:
+        raise SpecError([origin.fault(str(error), "use fewer stages")]) from error
+    return found
+
+
+def whole_graph(prepared: Prepared) -> ModelGraph:
+    """The model's graph on one rank, whose totals several ranks don't show."""
+    question, chosen = prepared.question, prepared.scheme
+    key = ("graph", model_digest(question), chosen, ExpertLayout())
+    graph: ModelGraph = remembered(
+        key, lambda: model_graph(question.model, question.blocks, chosen)
+    )
+    return graph
