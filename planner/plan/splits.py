@@ -23,14 +23,21 @@ class Split:
     """One way to share a model out, per data replica."""
 
     tensor: int
+    """Tensor-parallel ranks."""
     pipeline: int
+    """Pipeline stages."""
     expert: int
+    """Ranks that experts lie on; 1 where each is cut with the rest."""
     gpus: int
     """Of one replica."""
     fits: bool
+    """Whether it fits into their memory."""
     step_s: float
+    """Predicted step."""
     tokens_per_s: float
+    """New tokens of the step over its time."""
     tokens_per_s_per_gpu: float
+    """The same over the replica's GPUs."""
 
     @property
     def sets(self) -> tuple[str, ...]:
