@@ -9,8 +9,11 @@ from typing import Any
 from planner.lab.bench import Bench, shares
 from planner.lab.journal import Point
 
-SENTINEL = (64, 1024, 1024)
-"""M, K and N of the product that is timed first and last."""
+SENTINELS = {"compute": (64, 1024, 1024), "memory": (1, 1024, 4096)}
+"""M, K and N of the products that are timed first and last: one in the cache, one read cold.
+
+Neighbours of a virtual machine take memory bandwidth and leave the cores alone.
+"""
 _OTHERS = (1, 2, 4, 8, 16, 32, 64, 256)
 """M of the further projections: their climb is that of the first."""
 _VECTOR = (1024, 1024, 1024)
@@ -75,9 +78,14 @@ def vector(bench: Bench, budget_s: float) -> Iterator[Point]:
     yield bench.measure("vector", sizes, lambda: [partial(torch.mm, left, right)], budget_s)
 
 
-def sentinel(bench: Bench, moment: str) -> Point:
-    """The product that tells whether the machine kept its pace."""
-    m, depth, features = SENTINEL
-    weights = [bench.random(features, depth)]
-    sizes = {"moment": moment, "dtype": bench.job.dtype}
-    return bench.measure("sentinel", sizes, partial(_calls, bench, m, depth, weights), 0.4)
+def sentinels(bench: Bench, moment: str) -> dict[str, float]:
+    """Seconds of the products that tell whether the machine keeps its pace, by what bounds them."""
+    found = {}
+    for bound, (m, depth, features) in SENTINELS.items():
+        size = depth * features * bench.element_bytes
+        copies = bench.copies(size) if bound == "memory" else 1
+        weights = [bench.random(features, depth) for _ in range(copies)]
+        sizes = {"moment": moment, "bound": bound, "dtype": bench.job.dtype}
+        point = bench.measure("sentinel", sizes, partial(_calls, bench, m, depth, weights), 0.4)
+        found[bound] = float(point.values["median_s"])
+    return found

@@ -152,9 +152,13 @@ def _nvidia_smi(query: str) -> str:
         return ""
 
 
-def drift(first_s: float, last_s: float, most: float = 0.1) -> str | None:
-    """A note, where the same product took longer at the end than at the start."""
-    slower = last_s / first_s - 1
-    if slower <= most:
+def drift(bound: str, first_s: float, last_s: float, most: float = 0.1) -> str | None:
+    """A note, where a product bound by ``compute`` or ``memory`` changed by more than a tenth."""
+    change = last_s / first_s - 1
+    if abs(change) <= most:
         return None
-    return f"the same product took {slower:.0%} longer at the end: throttling, or other work"
+    how = "slower" if change > 0 else "faster"
+    return (
+        f"the machine did not keep its pace: a product bound by {bound} was {abs(change):.0%} {how} "
+        "at the end, as with throttling or other work"
+    )

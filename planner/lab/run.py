@@ -44,7 +44,7 @@ def run(
     bench = Bench(torch, job, found, stopwatch(torch, job.device), journal, progress)
     began = time.perf_counter()
     with torch.inference_mode():
-        gemm.sentinel(bench, "first")
+        gemm.sentinels(bench, "first")
         for name, section, share in _sections(folder):
             _measured(bench, name, section, share * job.budget_s)
         notes += _pace(bench, force=force)
@@ -88,14 +88,14 @@ def _quiet(job: Job, moment: str, *, force: bool) -> tuple[str, ...]:
 
 
 def _pace(bench: Bench, *, force: bool) -> tuple[str, ...]:
-    """Whether the machine kept its pace from the first product to the last."""
-    first, last = (gemm.sentinel(bench, moment) for moment in ("first", "last"))
-    reason = drift(first.values["median_s"], last.values["median_s"])
-    if reason is None:
-        return ()
-    if not force:
-        raise LabRefused(reason, "let it cool down or wait, then --fresh; or keep it with --force")
-    return (reason,)
+    """Whether the machine kept its pace from the first products to the last."""
+    first, last = (gemm.sentinels(bench, moment) for moment in ("first", "last"))
+    drifts = (drift(bound, first[bound], last[bound]) for bound in first)
+    reasons = tuple(reason for reason in drifts if reason)
+    if reasons and not force:
+        hint = "let it cool down or wait, then --fresh; or keep it with --force"
+        raise LabRefused("; ".join(reasons), hint)
+    return reasons
 
 
 def write_run(bench: Bench, folder: Path, notes: tuple[str, ...]) -> None:
