@@ -157,8 +157,8 @@ def drift(bound: str, first_s: float, last_s: float, most: float = 0.1) -> str |
     change = last_s / first_s - 1
     if abs(change) <= most:
         return None
-    how = "slower" if change > 0 else "faster"
+    how = f"{abs(change):.0%} {'slower' if change > 0 else 'faster'}"
     return (
-        f"the machine did not keep its pace: a product bound by {bound} was {abs(change):.0%} {how} "
-        "at the end, as with throttling or other work"
+        f"the machine did not keep its pace: a product bound by {bound} was {how} at the end, "
+        "as with throttling or other work"
     )
