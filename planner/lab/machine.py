@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,11 @@ def drift(bound: str, first_s: float, last_s: float, most: float = 0.1) -> str |
         f"the machine did not keep its pace: a product bound by {bound} was {how} at the end, "
         "as with throttling or other work"
     )
+
+
+def unsteady(step: Mapping[str, Any], most: float = 0.15) -> str | None:
+    """A note, where the middle eight tenths of a step's times spread by more than that share."""
+    spread = step["high_s"] / step["low_s"] - 1
+    if spread <= most:
+        return None
+    return f"times of one step spread by {spread:.0%}: something disturbed them"

@@ -14,7 +14,7 @@ from planner.lab import attention, collective, gemm, launch, step, stream
 from planner.lab.bench import Bench, Progress, Section
 from planner.lab.job import Job
 from planner.lab.journal import Journal, Point
-from planner.lab.machine import disturbance, drift, machine, require_torch, slug
+from planner.lab.machine import disturbance, drift, machine, require_torch, slug, unsteady
 from planner.lab.refusal import LabRefused
 from planner.lab.timing import stopwatch
 
@@ -88,10 +88,11 @@ def _quiet(job: Job, moment: str, *, force: bool) -> tuple[str, ...]:
 
 
 def _pace(bench: Bench, *, force: bool) -> tuple[str, ...]:
-    """Whether the machine kept its pace from the first products to the last."""
+    """Whether the machine kept its pace from the first products to the last, and in the step."""
     first, last = (gemm.sentinels(bench, moment) for moment in ("first", "last"))
     drifts = (drift(bound, first[bound], last[bound]) for bound in first)
-    reasons = tuple(reason for reason in drifts if reason)
+    steps = (unsteady(point.values) for point in bench.journal.of("step"))
+    reasons = tuple(reason for reason in (*drifts, *steps) if reason)
     if reasons and not force:
         hint = "let it cool down or wait, then --fresh; or keep it with --force"
         raise LabRefused("; ".join(reasons), hint)

@@ -11,7 +11,7 @@ from lab_points import MACHINE
 from planner.lab import job as jobs
 from planner.lab.job import Job
 from planner.lab.journal import NAME, Journal, Point, read
-from planner.lab.machine import drift, slug
+from planner.lab.machine import drift, slug, unsteady
 from planner.lab.refusal import LabRefused
 from planner.lab.timing import LEAST, sampled, summary
 
@@ -90,6 +90,12 @@ def test_a_machine_that_changes_its_pace_is_noticed():
     assert drift("memory", 1e-3, 1.09e-3) is None
     assert "memory was 20% slower" in drift("memory", 1e-3, 1.2e-3)
     assert "compute was 50% faster" in drift("compute", 1e-3, 0.5e-3)
+
+
+def test_a_step_that_jumps_about_is_noticed():
+    """From 90 to 97 ms is 8 %, from 93.4 to 112.8 is 21 %."""
+    assert unsteady({"low_s": 0.090, "high_s": 0.097}) is None
+    assert "spread by 21%" in unsteady({"low_s": 0.0934, "high_s": 0.1128})
 
 
 @given(st.lists(st.floats(1e-7, 10.0), min_size=1, max_size=50))
