@@ -166,6 +166,9 @@ def test_formats_that_came_later_are_refused(name, version, weights):
 
 def test_blocks_of_the_kv_cache_of_tensorrt_llm_were_larger():
     """tokens_per_block 64 until the PyTorch backend took 32."""
-    sizes = {v: first(engine("tensorrt-llm", v).spec.memory.kv_blocks, {"version": v}) for v in ("0.12", "1.0")}
+    sizes = {
+        v: first(engine("tensorrt-llm", v).spec.memory.kv_blocks, {"version": v})
+        for v in ("0.12", "1.0")
+    }
     assert sizes["0.12"] is not None
     assert (sizes["0.12"].value, sizes["1.0"]) == (64, None)

@@ -120,7 +120,9 @@ def test_an_engine_without_a_scheduler_says_so():
 
 
 def test_flags_that_come_to_no_step_are_refused():
-    with pytest.raises(UsageError, match="Small engine has no tokens of a step: unknown name 'max_"):
+    with pytest.raises(
+        UsageError, match="Small engine has no tokens of a step: unknown name 'max_"
+    ):
         scheduler(small(max_tokens=0), 4000)
 
 
