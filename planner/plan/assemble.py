@@ -46,7 +46,8 @@ def assemble(question: Question) -> Plan:
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
     memory = whole_memory_plan(prepared, step)
-    workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
+    batch = deployment.workload is not None and deployment.workload.batch is not None
+    workload = workload_plan(prepared, deployment.workload) if batch else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(
         FORMAT,
@@ -201,7 +202,8 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
     """The load in words, as the user put it."""
     if deployment.workload:
         w = deployment.workload
-        return f"static batch of {w.batch}, {w.input} tokens in, {w.output} out"
+        who = f"static batch of {w.batch}" if w.batch else f"{w.concurrency} users in a closed loop"
+        return f"{who}, {w.input} tokens in, {w.output} out"
     s = deployment.step
     if s.decode:
         return f"decode, batch {s.decode.batch}, context {s.decode.context:,}"
