@@ -151,6 +151,8 @@ def _answered(cells: Mapping[str, str]) -> Claim:
         plan, graph = assemble(question), prepare(question).graph
     except PlannerError as error:
         return Claim(cells, None, "refused", cells["stated"] in str(error))
+    if cells["right_if"] == "refused":
+        return Claim(cells, None, "planned", right=False)
     unit = _UNITS.get(cells["unit"], 1)
     predicted = FIGURES[cells["figure"]](plan, graph) / unit
     return Claim(cells, predicted, *_judged(cells, plan, predicted))
@@ -159,8 +161,6 @@ def _answered(cells: Mapping[str, str]) -> Claim:
 def _judged(cells: Mapping[str, str], plan: Plan, predicted: float) -> tuple[str, bool]:
     """What is said of the claim, and whether that is right."""
     stated, rule = cells["stated"], cells["right_if"]
-    if rule == "refused":
-        return "planned", False
     if rule == "at most":
         return f"at most {stated}", predicted <= float(stated)
     if rule in {"impossible", "interval"}:
@@ -206,7 +206,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
         cells["claim"],
         "" if refusal else f"{_number(cells['stated'])} {unit}",
         f"{_number(cells['wrong'])} {unit}" if cells["wrong"] else "",
-        "refused" if claim.predicted is None else f"{_number(claim.predicted)} {unit}",
+        claim.verdict if claim.predicted is None else f"{_number(claim.predicted)} {unit}",
         "" if claim.ratio is None else f"{claim.ratio:.4f}",
         claim.verdict,
         "yes" if claim.right else "**no**",
