@@ -29,6 +29,7 @@ from builders import (  # noqa: E402 - found through sys.path
     outputs,
     plan_json,
     runs,
+    scheduling,
     sessions,
     specs,
 )
@@ -45,6 +46,7 @@ PAGES = (
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/scheduling.md",
     "docs/specs.md",
 )
 """Pages with generated parts."""
@@ -67,6 +69,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
+    **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {
