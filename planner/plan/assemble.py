@@ -32,11 +32,14 @@ from planner.spec.types import DeploymentSpec, Parallel, Scalar
 from planner.units import show_seconds
 
 
-def assemble(question: Question) -> Plan:
-    """The plan of a deployment. Pure: the same question gives the same plan, to the bit."""
+def assemble(question: Question, load: StepLoad | None = None) -> Plan:
+    """The plan of a deployment. Pure: the same question gives the same plan, to the bit.
+
+    ``load`` stands for the step of a workload whose steps are found elsewhere.
+    """
     deployment = question.deployment
     prepared = prepare(question)
-    step = step_load(deployment)
+    step = load or step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
     check_encoder_alone(deployment, step, prepared.graph)
     solved = solve_step(prepared, step)
@@ -46,8 +49,8 @@ def assemble(question: Question) -> Plan:
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
     memory = whole_memory_plan(prepared, step)
-    batch = deployment.workload is not None and deployment.workload.batch is not None
-    workload = workload_plan(prepared, deployment.workload) if batch else None
+    asked = deployment.workload
+    workload = workload_plan(prepared, asked) if asked and asked.batch else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(
         FORMAT,

@@ -14,12 +14,13 @@ from planner.cost.scheduler import host_costs, scheduler
 from planner.errors import SpecError
 from planner.num import ceil_div
 from planner.plan.prepare import Prepared, prepare
+from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.plan.start import start_of
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
 from planner.serving.room import Room, room
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
-from planner.serving.types import ClosedLoop, Range, ServingPlan, StepKind
+from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
 from planner.spec.types import Workload
 
@@ -78,7 +79,9 @@ def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
     places = room(rules, pool, asked.input, asked.output)
     if places.sequences < 1:
         origin = prepared.question.deployment.origin.at("workload")
-        message = f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
+        message = (
+            f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
+        )
         raise SpecError([origin.fault(message, "more GPUs, or a narrower KV cache")])
     clock = Clock(prepared, rules, host_costs(engine))
     state = steady(clock, asked, users, places)
@@ -121,16 +124,14 @@ def _ranges(replica: Replica, asked: ClosedLoop) -> tuple[Range, Range]:
     state = replica.state
     low = _widths(replica, asked, _low, 1 / _HOST)
     high = _widths(replica, asked, _high, _HOST)
-    tpot, ttft = (
-        _range(value, low and low[n], high and high[n])
-        for n, value in enumerate((state.tpot_s, state.ttft_s))
-    )
+    tpot = _range(state.tpot_s, low and low[0], high and high[0])
+    ttft = _range(state.ttft_s, low and low[1], high and high[1])
     return (tpot if asked.output > 1 else Range(0.0, 0.0, 0.0)), ttft
 
 
 def _widths(
     replica: Replica, asked: ClosedLoop, device: Device, host: float
-) -> tuple[float, ...] | None:
+) -> tuple[float, float] | None:
     """How far time between tokens and to the first one lie from their values on one side, as shares
     of them; None where nothing tells how far the device is off.
     """
@@ -139,9 +140,10 @@ def _widths(
     elsewhere = _times(replica, asked, _value, host)
     if base is None or moved is None or elsewhere is None:
         return None
-    return tuple(
+    step, first = (
         math.hypot(a / b - 1, c / b - 1) for a, b, c in zip(moved, base, elsewhere, strict=True)
     )
+    return step, first
 
 
 def _times(

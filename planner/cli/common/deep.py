@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from planner.errors import PlannerError
-from planner.plan.assemble import assemble
+from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.question import ask
 from planner.spec.types import DeploymentSpec
@@ -70,7 +70,7 @@ def _reason(catalog: Catalog, model: str, gpu: str) -> str | None:
     for step in _STEPS:
         deployment = DeploymentSpec.model_validate({"model": model, "gpu": gpu, "step": step})
         try:
-            assemble(ask(deployment, catalog))
+            plan_question(ask(deployment, catalog))
         except PlannerError as error:
             reasons.append(str(error).partition("\n")[0])
         else:
