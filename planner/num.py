@@ -12,7 +12,12 @@ Number = Any
 """A Python int or float, or a NumPy array of them."""
 
 
+_SCALARS = frozenset({int, float})
+
+
 def _is_array(*values: Number) -> bool:
+    if _SCALARS.issuperset(map(type, values)):
+        return False
     return any(hasattr(value, "__array__") for value in values)
 
 

@@ -223,7 +223,7 @@ def _patterns(match: Match, window: Window) -> tuple[str, ...]:
 
 def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:
     """Why a group is too large for its kernel under this load; None where it is not."""
-    if group.rule is None:
+    if group.rule is None or not group.rule.limits:
         return None
     slots = dict(group.slots)
     for limit in group.rule.limits:

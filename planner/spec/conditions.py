@@ -43,10 +43,7 @@ def holds(when: Conditions, facts: Facts) -> bool:
     with a comparison compares: numbers by size, `version` by its dotted numbers; several joined by
     commas (``>= 0.12, < 0.17``) must all hold. A missing fact satisfies no comparison but ``!=``.
     """
-    for name, wanted in when.items():
-        if not _holds(name, wanted, facts.get(name)):
-            return False
-    return True
+    return all(_holds(name, wanted, facts.get(name)) for name, wanted in when.items())
 
 
 def refusals(when: Conditions, facts: Facts) -> list[str]:
