@@ -24,6 +24,8 @@ have to wait for (they run *ahead*). Three invariants make this exact:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.fusion.bound import Bounds
 from planner.fusion.chain import Chain, Matrix, Path, Row, Stretch, paths
 from planner.fusion.explore import Space, StateGraph, explore
@@ -32,6 +34,7 @@ from planner.fusion.types import (
     Launch,
     NoSchedule,
     Pair,
+    Price,
     Problem,
     Run,
     Schedule,
@@ -48,27 +51,33 @@ def search(
     problem: Problem,
     objective: Objective,
     space: Space | None = None,
+    prices: Sequence[Price] | None = None,
     *,
     easy_labels: int = EASY_LABELS,
 ) -> Schedule:
     """The cheapest schedule of the problem.
 
     ``space`` is the result of ``explore`` for a problem of the same shape; it serves any prices.
+    ``prices`` stand in for those of the candidates, by slot.
     ``easy_labels`` changes how long it takes, never the cost found.
     Raises NoSchedule when the kernels cannot run every node, SearchTooLarge when there is too much
     to look at, ValueError when the space belongs to another problem.
     """
     if space is None:
         space = explore(problem, order_free=objective.order_free)
-    if space.shape != problem.shape or space.order_free != objective.order_free:
+    alike = space.shape is problem.shape or space.shape == problem.shape
+    if not alike or space.order_free != objective.order_free:
         raise ValueError("the space was explored for another problem or objective")
-    stretches = _stretches(problem, space, objective)
+    prices = prices or [candidate.price for candidate in problem.candidates]
+    leaves = [objective.kernel(price, slot) for slot, price in enumerate(prices)]
+    stretches = _stretches(problem, space, leaves, objective)
     row = _join(stretches, objective, easy_labels)
     return _schedule(problem, objective, objective.best(row[0]))
 
 
-def _stretches(problem: Problem, space: Space, objective: Objective) -> list[Stretch]:
-    leaves = [objective.kernel(c.price, slot) for slot, c in enumerate(problem.candidates)]
+def _stretches(
+    problem: Problem, space: Space, leaves: list[Label], objective: Objective
+) -> list[Stretch]:
     matrices: dict[Pair, Matrix] = {}
     found: list[Stretch] = []
     start = 0
