@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, Protocol
 
-from planner.fusion.types import Price, Total
+from planner.fusion.types import Price, SearchTooLarge, Total
 
 Label = tuple[Any, ...]
 
@@ -24,6 +26,23 @@ IMPOSSIBLE = 1 << 40
 _TIME_BITS = 120  # 2⁵⁰ s: sums of times never reach the bits of ``uncovered``
 _TIME_MASK = (1 << _TIME_BITS) - 1
 _NEVER = -(1 << _TIME_BITS)
+
+
+Arcs = Sequence[Sequence[tuple[int, int]]]
+"""Into each state but the first: (state it comes from, index of the kernel that leads on)."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many labels a state of a window may have."""
+
+    window: str
+    most: int
+
+    def check(self, count: int) -> None:
+        """Raise SearchTooLarge beyond it."""
+        if count > self.most:
+            raise SearchTooLarge(self.window, count, self.most, "labels")
 
 
 class Objective(Protocol):
@@ -44,6 +63,15 @@ class Objective(Protocol):
 
     def prune(self, labels: list[Label]) -> list[Label]:
         """The labels that may still lead to the cheapest schedule."""
+        ...
+
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """The labels of the states ``ends``, each state's from those of the states before it.
+
+        Raises SearchTooLarge where a state has more labels than ``limit`` allows.
+        """
         ...
 
     def best(self, labels: list[Label]) -> Label:
@@ -93,6 +121,26 @@ class Additive:
     def prune(self, labels: list[Label]) -> list[Label]:
         """One least label; of equals the first."""
         return [min(labels, key=_cost)]
+
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """One label a state. Only those of the ends are put together, from the arcs that won."""
+        del limit
+        costs, won = [0], [(0, 0)]
+        for into in arcs:
+            options = [costs[state] + kernels[move][0] for state, move in into]
+            least = min(options)
+            costs.append(least)
+            won.append(into[options.index(least)])
+        return [[self._along(won, end, kernels)] for end in ends]
+
+    def _along(self, won: list[tuple[int, int]], end: int, kernels: list[Label]) -> Label:
+        moves = []
+        while end:
+            end, move = won[end]
+            moves.append(move)
+        return reduce(self.join, (kernels[move] for move in reversed(moves)), self.identity)
 
     def best(self, labels: list[Label]) -> Label:
         """The least label."""
@@ -163,6 +211,26 @@ class TwoClock:
             stairs[place:end] = [alone]
             depths[place:end] = [behind]
         return kept
+
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """Every label before an arc joined with its kernel, as ``join`` does it."""
+        found: list[list[Label]] = [[self.identity]]
+        for into in arcs:
+            labels: list[Label] = []
+            for state, move in into:
+                kernel = kernels[move]
+                more, host2, alone2, behind2, _, _ = kernel
+                for label in found[state]:
+                    uncovered, host, alone, behind, _, _ = label
+                    late, early = behind + alone2, host + behind2
+                    last = max(late, early)
+                    made = (uncovered + more, host + host2, alone + alone2, last, label, kernel)
+                    labels.append(made)
+            limit.check(len(labels))
+            found.append(self.prune(labels) if len(labels) > 1 else labels)
+        return [found[end] for end in ends]
 
     def best(self, labels: list[Label]) -> Label:
         """The label whose device clock ends first when both clocks start at zero."""

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from planner.fusion.bound import Bounds
 from planner.fusion.chain import Chain, Matrix, Path, Row, Stretch, paths
 from planner.fusion.explore import Space, StateGraph, explore
-from planner.fusion.objective import IMPOSSIBLE, Label, Objective, TwoClock
+from planner.fusion.objective import IMPOSSIBLE, Label, Limit, Objective, TwoClock
 from planner.fusion.types import (
     Launch,
     NoSchedule,
@@ -102,40 +102,29 @@ def _join(stretches: list[Stretch], objective: Objective, easy_labels: int) -> R
 def evaluate(space: Space, pair: Pair, leaves: list[Label], objective: Objective) -> Matrix:
     """The transfer matrix of one window. ``leaves`` are the labels of all candidates, by slot."""
     window = space.windows[pair]
-    kernels = [_leaf(leaves[move.slot], ahead=move.ahead) for move in window.moves]
+    kernels = [
+        _ahead(leaves[move.slot]) if move.ahead else leaves[move.slot] for move in window.moves
+    ]
     return {
         entry: _row(graph, kernels, objective, window)
         for entry, graph in space.graphs[pair].items()
     }
 
 
-def _leaf(label: Label, *, ahead: bool) -> Label:
-    return (*label[:-2], ~label[-2], None) if ahead else label
+def _ahead(label: Label) -> Label:
+    return (*label[:-2], ~label[-2], None)
 
 
 def _row(graph: StateGraph, kernels: list[Label], objective: Objective, window: Window) -> Row:
     if not graph.exits:
         return {}
-    found = _sweep(graph, kernels, objective, window.name)
+    ends = [state for state, _ in graph.exits]
+    found = objective.sweep(graph.arcs, ends, kernels, Limit(window.name, MAX_LABELS))
     kind = window.pair[0]
-    row: Row = {}
-    for state, out in graph.exits:
-        row[out] = [(*label[:-2], kind, label) for label in found[state]]
-    return row
-
-
-def _sweep(
-    graph: StateGraph, kernels: list[Label], objective: Objective, name: str
-) -> list[list[Label]]:
-    """The labels of every state, each from those of the states before it."""
-    join, prune = objective.join, objective.prune
-    found: list[list[Label]] = [[objective.identity]]
-    for arcs in graph.arcs:
-        labels = [join(label, kernels[move]) for state, move in arcs for label in found[state]]
-        if len(labels) > MAX_LABELS:
-            raise SearchTooLarge(name, len(labels), MAX_LABELS, "labels")
-        found.append(prune(labels) if len(labels) > 1 else labels)
-    return found
+    return {
+        out: [(*label[:-2], kind, label) for label in labels]
+        for (_, out), labels in zip(graph.exits, found, strict=True)
+    }
 
 
 def _schedule(problem: Problem, objective: Objective, label: Label) -> Schedule:
