@@ -49,12 +49,10 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
-        family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes())), None)
-        if not parts and family:
-            return self._unfitted(kernel, family)
-        stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            return self._streamed(stream_s, stream)
+            family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
+            return self._unfitted(kernel, family) if family else self._streamed(kernel)
+        stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -72,8 +70,9 @@ class CalibratedEstimator:
         core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
         return Estimate(core_s, stream.floor_s, "datasheet", family)
 
-    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+    def _streamed(self, kernel: Kernel) -> Estimate:
         """A kernel that does nothing but stream."""
+        stream_s, stream = self._stream(kernel, 0.0)
         low, high = stream.interval(stream_s)
         core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
         evidence, borrowed = stream.evidence, stream.borrowed
@@ -81,7 +80,7 @@ class CalibratedEstimator:
 
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
-        for node, site in kernel.nodes():
+        for node, site in kernel.nodes:
             found = routed(node, site, kernel.name, self.constants)
             if found:
                 yield self._routed(found)
@@ -114,7 +113,7 @@ class CalibratedEstimator:
 
     def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
-        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
+        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes):
             return None
         heads, dtype = op.shape, site.formats.kv_cache
         model, shapes = latent_shapes(heads, site.load)
@@ -146,7 +145,7 @@ class CalibratedEstimator:
 
     def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> Part | None:
         """Attention as one kernel, where the values are in the group too."""
-        if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes()):
+        if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes):
             return None
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
@@ -211,7 +210,7 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, walked_rows(list(kernel.nodes())))
+        rows = max(1.0, walked_rows(kernel.nodes))
         shape = ElementwiseShape(size / 2, size / 2, rows)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
