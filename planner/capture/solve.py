@@ -35,6 +35,12 @@ class Kernel:
     launch_s: float
     in_graph: bool
 
+    @cached_property
+    def issue(self) -> Issue:
+        """As the timeline sees it."""
+        time_s, work_s = self.time.time_s, float(self.time.time_s - self.time.fixed_s)
+        return Issue(self.launch_s, time_s, work_s, self.group.launches if self.launch_s else 0)
+
 
 @dataclass(frozen=True, eq=False)
 class SolvedRun:
@@ -193,15 +199,4 @@ class Problem:
 
 def _issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:
     for run in runs:
-        yield (
-            tuple(
-                Issue(
-                    kernel.launch_s,
-                    kernel.time.time_s,
-                    float(kernel.time.time_s - kernel.time.fixed_s),
-                    kernel.group.launches if kernel.launch_s else 0,
-                )
-                for kernel in run.kernels
-            ),
-            run.times,
-        )
+        yield tuple(kernel.issue for kernel in run.kernels), run.times

@@ -60,7 +60,7 @@ def kernel_work(
     for offset, name in edge.nodes:
         cost = costs[offset].nodes[name]
         node = cost.node
-        work = node.op.executed(cost.site, tiling)
+        work = cost.executed(tiling)
         matmul_flops = matmul_flops + work.matmul_flops
         if node.op.matrix:
             matmul_s = matmul_s + work.matmul_flops / cost.peak_flops_per_s

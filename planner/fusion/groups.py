@@ -6,8 +6,9 @@ the search's. Each no leaves a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from planner.cost.annotate import BlockCosts
@@ -84,16 +85,15 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
     return Structure(graph, rule_set, tuple(inside), across, unfitted)
 
 
+@lru_cache(maxsize=512)
 def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
     """What a structure depends on besides the graph: engines alike in it share their structures."""
-    spec, facts = engine.spec, engine.facts
-    if rule_set != "engine":
-        return rule_set, frozenset(facts.items())
-    rules = tuple(n for n, rule in enumerate(spec.fusions) if holds(rule.when, facts))
     kernels = tuple(
-        n for n, kernel in enumerate(spec.kernels) if holds(_beside_formats(kernel.when), facts)
+        n
+        for n, kernel in enumerate(engine.spec.kernels)
+        if holds(_beside_formats(kernel.when), engine.facts)
     )
-    return rule_set, rules, kernels
+    return rule_set, tuple(_running(engine, rule_set)), kernels
 
 
 def refused_rules(found: Structure, engine: Engine) -> tuple[str, ...]:
@@ -115,15 +115,19 @@ Flags = tuple[tuple[str, Scalar], ...]
 
 def _rules(engine: Engine, rule_set: RuleSet) -> list[tuple[FusionRule, Flags]]:
     """Rules that may run, with the flags that must be turned for them."""
-    found: list[tuple[FusionRule, Flags]] = []
-    for rule in engine.spec.fusions:
+    rules = engine.spec.fusions
+    return [(rules[number], flags) for number, flags in _running(engine, rule_set)]
+
+
+def _running(engine: Engine, rule_set: RuleSet) -> Iterator[tuple[int, Flags]]:
+    """The same by number: all that a structure knows of flags and versions."""
+    for number, rule in enumerate(engine.spec.fusions):
         if holds(rule.when, engine.facts):
-            found.append((rule, ()))
+            yield number, ()
         elif rule_set != "engine":
             turned = _turning(rule.when, engine)
             if turned is not None:
-                found.append((rule, turned))
-    return found
+                yield number, turned
 
 
 def _turning(when: Conditions, engine: Engine) -> Flags | None:

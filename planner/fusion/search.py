@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.fusion.bound import Bounds
-from planner.fusion.chain import Chain, Matrix, Path, Row, Stretch, paths
+from planner.fusion.chain import Chain, Matrix, Row, Stretch, paths
 from planner.fusion.explore import Space, StateGraph, explore
 from planner.fusion.objective import IMPOSSIBLE, Label, Limit, Objective, TwoClock
 from planner.fusion.types import (
@@ -131,13 +131,16 @@ def _schedule(problem: Problem, objective: Objective, label: Label) -> Schedule:
     total = objective.total(label)
     if total.uncovered >= IMPOSSIBLE:
         raise NoSchedule("fusion: every schedule holds a kernel that cannot run")
-    return Schedule(total, tuple(_run(problem, path, times) for path, times in paths(label)))
-
-
-def _run(problem: Problem, path: Path, times: int) -> Run:
-    kind, payloads = path
-    candidates = problem.candidates
-    launches = tuple(
-        Launch(candidates[max(payload, ~payload)], ahead=payload < 0) for payload in payloads
+    chosen = paths(label)
+    launches = {payload: _launch(problem, payload) for (_, each), _ in chosen for payload in each}
+    return Schedule(
+        total,
+        tuple(
+            Run(kind, times, tuple(launches[payload] for payload in payloads))
+            for (kind, payloads), times in chosen
+        ),
     )
-    return Run(kind, times, launches)
+
+
+def _launch(problem: Problem, payload: int) -> Launch:
+    return Launch(problem.candidates[max(payload, ~payload)], ahead=payload < 0)
