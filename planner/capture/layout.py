@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 
 from planner.cost.engine import Engine
@@ -34,6 +35,21 @@ class Slot:
     """Nodes that a rule of the engine fuses by it."""
     alone: Place | None
     """Its node, where it is a single one."""
+
+    @cached_property
+    def priced_as(self) -> str:
+        """What its work and time depend on: groups alike in it, of any rule, are priced once.
+
+        A text, for that knows its own hash.
+        """
+        rule = self.group.rule
+        tile = rule.query_tile if rule else None
+        return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel}"
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether a size may keep it from running."""
+        return bool(self.group.rule and self.group.rule.limits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -141,7 +141,7 @@ class Problem:
     estimator: Estimator
     sequences: int | None = None
     """Sequences of the load, without padding."""
-    known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    known: dict[str, tuple[KernelWork, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
@@ -150,15 +150,23 @@ class Problem:
         return tuple(map(self._price, self.layout.slots))
 
     def _price(self, slot: Slot) -> Priced:
-        group, costs = slot.group, tuple(self.costs[kind] for kind in slot.kinds)
+        known = self.known.get(slot.priced_as)
+        if known is None:
+            known = self.known[slot.priced_as] = self._estimated(slot)
+        refusal = None
+        if slot.limited:
+            refusal = limit_refusal(slot.group, self._costs_of(slot), self.engine)
+        return Priced(slot, *known, refusal)
+
+    def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
+        return tuple(self.costs[kind] for kind in slot.kinds)
+
+    def _estimated(self, slot: Slot) -> tuple[KernelWork, Estimate]:
+        group, costs = slot.group, self._costs_of(slot)
         tile = group.rule.query_tile if group.rule else None
-        key = (*slot.kinds, id(costs[0]), group.border.nodes, tile, group.kernel)
-        if key not in self.known:
-            tiling = Tiling(tile, self.device.l2_bytes) if tile else None
-            work = kernel_work(group.border, costs, self.device, tiling)
-            asked = Priceable(group.border, costs, work, group.kernel)
-            self.known[key] = work, self.estimator.estimate(asked)
-        return Priced(slot, *self.known[key], limit_refusal(group, costs, self.engine))
+        tiling = Tiling(tile, self.device.l2_bytes) if tile else None
+        work = kernel_work(group.border, costs, self.device, tiling)
+        return work, self.estimator.estimate(Priceable(group.border, costs, work, group.kernel))
 
     @cached_property
     def _uncovered(self) -> tuple[int, ...]:

@@ -13,14 +13,14 @@ from typing import Literal
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.kernel import Border, border
+from planner.cost.kernel import Border, known_border
 from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
-from planner.spec.types import Conditions, FusionRule, Scalar
+from planner.spec.types import Conditions, FusionRule, KernelName, Scalar
 from planner.units import show_bytes
 
 RuleSet = Literal["engine", "flags", "ideal"]
@@ -164,10 +164,17 @@ def _beside_formats(when: Conditions) -> Conditions:
     return {name: wanted for name, wanted in when.items() if name not in _FORMATS}
 
 
+@lru_cache(maxsize=4096)
+def _kernels_of(engine: Engine, op: str) -> tuple[KernelName, ...]:
+    """The engine's names for kernels of an operator."""
+    kernels = engine.spec.kernels
+    return tuple(k for k in kernels if op == k.op or (not isinstance(k.op, str) and op in k.op))
+
+
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
     node = window.node(key)
     names = NodeNames(node.id, node.op_name)
-    fitting = [kernel for kernel in engine.spec.kernels if named(kernel, names)]
+    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, names)]
     kernel = first(fitting, _facts(node, engine))
     launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
     nodes = frozenset({key})
@@ -175,7 +182,7 @@ def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
         node.id,
         kernel.engine_name if kernel else node.op_name,
         nodes,
-        border(window, nodes),
+        known_border(window, nodes),
         launches,
         kernel.profile_patterns if kernel else (),
         kernel=kernel.kernel if kernel else None,
@@ -193,10 +200,12 @@ def _fused(
     for rule, flags in rules:
         for match in known_matches(rule, window):
             fitted.add(rule.name)
-            found.setdefault(match.nodes, _of_match(match, window, flags))
+            if match.nodes not in found:
+                found[match.nodes] = _of_match(match, window, flags)
     if rule_set == "ideal":
         for match in known_ideal(window):
-            found.setdefault(match.nodes, _of_match(match, window, ()))
+            if match.nodes not in found:
+                found[match.nodes] = _of_match(match, window, ())
     return list(found.values())
 
 
@@ -206,7 +215,7 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
         rule.name,
         rule.engine_name,
         match.nodes,
-        border(window, match.nodes),
+        known_border(window, match.nodes),
         1 + rule.extra_launches,
         _patterns(match, window),
         rule,

@@ -1,7 +1,8 @@
 """What "cheapest" means: a captured graph adds device times, an eager loop races two clocks.
 
 A label is the cost of a path, as a tuple whose last two fields say what it was made from: two
-labels joined, or (payload, None) for one kernel, or (None, None) for the empty path. Times are
+labels joined, or (payload, None) for one kernel, or (payloads, None) for several in a row, or
+(None, None) for the empty path. Times are
 whole ticks of 2⁻⁷⁰ s (0.85 zs), so that sums do not depend on the order of adding and equal costs
 tie exactly; rounding a kernel of 1 µs to a tick errs by less than 10⁻¹⁵ of it.
 """
@@ -12,7 +13,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, ClassVar, Protocol
 
 from planner.fusion.types import Price, SearchTooLarge, Total
@@ -125,22 +125,20 @@ class Additive:
     def sweep(
         self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
     ) -> list[list[Label]]:
-        """One label a state. Only those of the ends are put together, from the arcs that won."""
+        """One cost a state. Only the ends get labels, each a single one of all its kernels."""
         del limit
+        steps = [kernel[0] for kernel in kernels]
         costs, won = [0], [(0, 0)]
         for into in arcs:
-            options = [costs[state] + kernels[move][0] for state, move in into]
-            least = min(options)
+            best = into[0]
+            least = costs[best[0]] + steps[best[1]]
+            for arc in into[1:]:
+                cost = costs[arc[0]] + steps[arc[1]]
+                if cost < least:
+                    least, best = cost, arc
             costs.append(least)
-            won.append(into[options.index(least)])
-        return [[self._along(won, end, kernels)] for end in ends]
-
-    def _along(self, won: list[tuple[int, int]], end: int, kernels: list[Label]) -> Label:
-        moves = []
-        while end:
-            end, move = won[end]
-            moves.append(move)
-        return reduce(self.join, (kernels[move] for move in reversed(moves)), self.identity)
+            won.append(best)
+        return [[(costs[end], _payloads(won, end, kernels), None)] for end in ends]
 
     def best(self, labels: list[Label]) -> Label:
         """The least label."""
@@ -149,6 +147,15 @@ class Additive:
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule."""
         return Total(label[0] >> _TIME_BITS, _seconds(label[0] & _TIME_MASK))
+
+
+def _payloads(won: list[tuple[int, int]], end: int, kernels: list[Label]) -> tuple[int, ...]:
+    """What runs on the way to a state, from the arcs that won."""
+    moves = []
+    while end:
+        end, move = won[end]
+        moves.append(move)
+    return tuple(kernels[move][-2] for move in reversed(moves))
 
 
 def _cost(label: Label) -> int:

@@ -151,7 +151,7 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
-    _known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    _known: dict[int, dict[str, tuple[KernelWork, Estimate]]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def learn(self, other: Solver) -> None:
@@ -205,6 +205,6 @@ class Solver:
                 self.fixed,
                 self.estimator,
                 self.micro.part.sequences,
-                self._known,
+                self._known.setdefault(padding, {}),
             )
         return self._problems[rule_set, padding]

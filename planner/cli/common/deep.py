@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from planner.errors import PlannerError
@@ -59,8 +59,11 @@ def planned_everywhere(
             yield from found
 
 
+_catalog = cache(Catalog.standard)
+
+
 def _of_model(folders: tuple[Path, ...], model: str) -> list[Planned]:
-    catalog = Catalog.standard(folders)
+    catalog = _catalog(folders)
     return [Planned(model, gpu, _reason(catalog, model, gpu)) for gpu in GPUS]
 
 
