@@ -39,6 +39,10 @@ class Engine:
         """The engine at the very version asked for, for facts described version by version."""
         return self if self.asked is None else replace(self, facts=self.asked, asked=None)
 
+    def flag(self, name: str) -> Scalar:
+        """The value of a flag; None of one that the engine does not have."""
+        return self.facts.get(f"flag.{name}")
+
     @cached_property
     def flags(self) -> Mapping[str, Scalar]:
         """Flags in force, by bare name."""

@@ -28,7 +28,7 @@ from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.types import Operator, Site, static
+from planner.ops.types import Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
 """Nodes, with what their formulas may look at."""
@@ -254,7 +254,7 @@ _MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, AllReduce, AllGather, S
 
 
 @cache
-def _is_main(op: type[Operator]) -> bool:
+def _is_main(op: Any) -> bool:
     """Whether a kernel model prices it; all others stream."""
     return issubclass(op, _MAIN) or is_product(op)
 

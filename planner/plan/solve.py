@@ -158,7 +158,7 @@ class Solver:
         """Take over what another knows of the same step, times too where they must be the same."""
         self._costs = other._costs
         if self.fixed == other.fixed:
-            self._known = other._known
+            self._known, self.estimator = other._known, other.estimator
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""

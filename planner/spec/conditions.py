@@ -43,7 +43,10 @@ def holds(when: Conditions, facts: Facts) -> bool:
     with a comparison compares: numbers by size, `version` by its dotted numbers; several joined by
     commas (``>= 0.12, < 0.17``) must all hold. A missing fact satisfies no comparison but ``!=``.
     """
-    return all(_holds(name, wanted, facts.get(name)) for name, wanted in when.items())
+    for name, wanted in when.items():  # noqa: SIM110 – a generator takes twice as long
+        if not _holds(name, wanted, facts.get(name)):
+            return False
+    return True
 
 
 def refusals(when: Conditions, facts: Facts) -> list[str]:
