@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -51,12 +52,17 @@ def planned_everywhere(
     A bug keeps its traceback: only refusals are reasons.
     """
     names = Catalog.standard(folders).names("model")
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=_collect_rarely) as pool:
         for name, found in zip(
             names, pool.map(partial(_of_model, tuple(folders)), names), strict=True
         ):
             progress(f"planned: {name}")
             yield from found
+
+
+def _collect_rarely() -> None:
+    """Graphs are kept and plans leave few cycles: each collection walks much and finds little."""
+    gc.set_threshold(100_000)
 
 
 _catalog = cache(Catalog.standard)
