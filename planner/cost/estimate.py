@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeAlias
 
 from planner.cost.constants import Constants, Fitted
@@ -86,7 +85,7 @@ class CalibratedEstimator:
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes:
-            if not _is_main(type(node.op)):
+            if not _is_main(node.op):
                 continue
             if isinstance(node.op, Linear):
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
@@ -253,10 +252,9 @@ class CalibratedEstimator:
 _MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, AllReduce, AllGather, Send)
 
 
-@cache
-def _is_main(op: Any) -> bool:
+def _is_main(op: Operator) -> bool:
     """Whether a kernel model prices it; all others stream."""
-    return issubclass(op, _MAIN) or is_product(op)
+    return isinstance(op, _MAIN) or is_product(type(op))
 
 
 def _moved_bytes(site: Site) -> float:
