@@ -27,7 +27,7 @@ from planner.ops.collective import AllGather, AllReduce, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.types import Site, static
+from planner.ops.types import Operator, Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
 """Nodes, with what their formulas may look at."""
