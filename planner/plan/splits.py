@@ -72,16 +72,22 @@ def best(found: tuple[Split, ...]) -> Split | None:
 _NEAR = 0.99
 
 
-def _tried(question: Question, most: int) -> Iterator[Split]:
-    ways = [way for way in _WAYS if way <= most]
-    for tensor, pipeline in product(ways, ways):
+def ways(most: int) -> Iterator[tuple[int, int, int]]:
+    """Tensor ranks, pipeline stages and ranks of experts over up to so many GPUs."""
+    sizes = [size for size in _WAYS if size <= most]
+    for tensor, pipeline in product(sizes, sizes):
         if tensor * pipeline > most:
             continue
         for expert in dict.fromkeys((1, tensor)):
-            try:
-                yield _split(question, tensor, pipeline, expert)
-            except PlannerError:
-                continue
+            yield tensor, pipeline, expert
+
+
+def _tried(question: Question, most: int) -> Iterator[Split]:
+    for way in ways(most):
+        try:
+            yield _split(question, *way)
+        except PlannerError:
+            continue
 
 
 def _split(question: Question, tensor: int, pipeline: int, expert: int) -> Split:

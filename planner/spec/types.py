@@ -38,7 +38,6 @@ from planner.spec.kinds.calibration import (
     KernelResiduals,
     KernelRows,
     MeasuredRuns,
-    PricesSpec,
     RejectedTable,
     ResidualBand,
 )
@@ -80,6 +79,7 @@ from planner.spec.kinds.precision import (
     Quantization,
     layer_numbers,
 )
+from planner.spec.kinds.prices import Instance, PricesSpec
 from planner.spec.kinds.reserve import Lever, ReserveSpec
 from planner.spec.kinds.serving import ServingHost, ServingSpec
 
@@ -114,6 +114,7 @@ __all__ = [
     "Host",
     "HostSpec",
     "HostTimes",
+    "Instance",
     "KernelCalibration",
     "KernelErrors",
     "KernelName",

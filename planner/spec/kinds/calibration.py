@@ -1,4 +1,4 @@
-"""Fitted constants and prices."""
+"""Fitted constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from planner.spec.kinds.base import CatalogSpec, Spec
-from planner.spec.quantity import ConstantValue, PricePerHour, Seconds
+from planner.spec.quantity import ConstantValue, Seconds
 
 
 class ResidualBand(Spec):
@@ -144,11 +144,3 @@ class CalibrationSpec(CatalogSpec):
         description="By kernel family or `all`: by how much its work takes longer than modelled",
     )
     runs: MeasuredRuns | None = Field(None, description="Whole runs that it was fitted to")
-
-
-class PricesSpec(CatalogSpec):
-    """What GPUs cost, on a day."""
-
-    kind: Literal["prices"] = "prices"
-    date: str = Field(description="The day the prices were read, as in 2026-11-30")
-    gpus: dict[str, PricePerHour] = Field(description="Per GPU and hour, by catalogue name")

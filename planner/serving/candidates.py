@@ -1,0 +1,168 @@
+"""Ways to run a deployment on one kind of GPU: splits, number formats, flags of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.cost.engine import Engine, flag_text
+from planner.cost.scheduler import scheduler
+from planner.errors import PlannerError
+from planner.ops import OPERATORS
+from planner.ops.moe import Moe
+from planner.plan.load import decode
+from planner.plan.memory import changed
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.solve import behaviour
+from planner.plan.splits import ways
+from planner.plan.start import start_of
+from planner.spec.conditions import holds
+from planner.spec.question import Question
+from planner.spec.types import Scalar
+
+_WIDE = ("bf16", "fp16", "fp32")
+_ROUND = 1024
+"""Tokens that a longest sequence is rounded up to, where it must be given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A way to run one replica, or all of them where experts lie over all."""
+
+    question: Question
+    """With ``parallel.data`` replicas."""
+    changes: tuple[tuple[str, Scalar], ...]
+    """What differs from the deployment asked about, by dotted path."""
+    lossless: bool
+    """False where numbers are narrower than the deployment asks for."""
+
+    @property
+    def gpus(self) -> int:
+        """Of what is rented together: a replica, or all where experts lie over all."""
+        parallel = self.question.deployment.parallel
+        return parallel.tensor * parallel.pipeline * parallel.data
+
+    @property
+    def whole(self) -> bool:
+        """Whether more replicas would be another candidate."""
+        return self.question.deployment.parallel.data > 1
+
+    def turned(self, flags: dict[str, Scalar]) -> Candidate:
+        """With flags of the engine turned."""
+        asked = {**self.question.deployment.backend.flags, **flags}
+        named = tuple((f"backend.flags.{name}", value) for name, value in flags.items())
+        question = changed(self.question, backend={"flags": asked})
+        return replace(self, question=question, changes=(*self.changes, *named))
+
+
+def candidates(question: Question, most: int, *, narrow: bool) -> Iterator[Candidate]:
+    """Every split over up to so many GPUs of a node, in every format worth trying.
+
+    ``narrow``: also in fewer bits than the deployment asks for. What cannot be built is among
+    them: asking for it raises.
+    """
+    for tensor, data, expert in splits(question, most):
+        ranks = {"tensor": tensor, "pipeline": 1, "expert": expert, "data": data}
+        placed = changed(question, parallel=ranks)
+        before = question.deployment.parallel
+        moved = tuple(
+            (f"parallel.{name}", size)
+            for name, size in ranks.items()
+            if size != getattr(before, name) and name != "data"
+        )
+        for formats in _formats(placed, narrow=narrow):
+            named = tuple((f"precision.{name}", value) for name, value in formats.items())
+            asked = changed(placed, precision=formats) if formats else placed
+            yield Candidate(asked, (*moved, *named), not formats)
+
+
+def splits(question: Question, most: int) -> Iterator[tuple[int, int, int]]:
+    """Tensor ranks, replicas and ranks of experts: replicas are one unless experts lie over all."""
+    experts = _has_experts(question)
+    for tensor, pipeline, expert in ways(most):
+        if pipeline > 1 or (expert > 1 and not experts):
+            continue
+        yield tensor, 1, expert
+        if experts and expert == tensor:
+            data = 2
+            while tensor * data <= most:
+                yield tensor, data, tensor * data
+                data *= 2
+
+
+def _has_experts(question: Question) -> bool:
+    blocks = (*question.blocks.values(), *question.model.blocks.values())
+    ops = {node.op for block in blocks for node in block.nodes.values()}
+    return any(OPERATORS.get(name) is Moe for name in ops)
+
+
+def _formats(question: Question, *, narrow: bool) -> Iterator[dict[str, Any]]:
+    """As asked for; in FP8 where weights are wider and the GPU multiplies it; its cache in FP8."""
+    yield {}
+    if not narrow:
+        return
+    try:
+        formats = prepare(question).formats
+    except PlannerError:
+        return
+    narrower: dict[str, Any] = {}
+    if formats.weights in _WIDE and "fp8" in question.gpu.matrix:
+        narrower = {"weights": "fp8", "activations": "fp8"}
+        yield narrower
+    if formats.kv_cache in _WIDE:
+        yield {**narrower, "kv_cache": "fp8"}
+
+
+def started(candidate: Candidate) -> Candidate | None:
+    """The candidate as its engine starts: with the longest sequence cut to what the workload needs
+    where the model's own does not fit. None where it does not start even so.
+
+    Raises SpecError for what cannot be built.
+    """
+    prepared = prepare(candidate.question)
+    engine = prepared.engine("decode")
+    found = start_of(prepared, engine)
+    if found is None or found.starts:
+        return candidate
+    flag, workload = engine.spec.memory.longest, candidate.question.deployment.workload
+    if flag is None or workload is None or engine.flags.get(flag) is not None:
+        return None
+    longest = -(-(workload.input + workload.output) // _ROUND) * _ROUND
+    cut = start_of(prepared, engine.with_flags({flag: longest}))
+    return candidate.turned({flag: longest}) if cut and cut.starts else None
+
+
+def variants(candidate: Candidate, flags: frozenset[str]) -> Iterator[Candidate]:
+    """The candidate with one flag turned that changes a step, or what steps hold.
+
+    Flags are those that the engine's description marks tunable, among ``flags``.
+    """
+    prepared = prepare(candidate.question)
+    engine = prepared.engine("decode")
+    before = _acts(prepared, engine)
+    for name, spec in prepared.question.backend.flags.items():
+        if name not in flags or not spec.tunable:
+            continue
+        if not holds(spec.when, engine.as_asked.facts):
+            continue
+        for value in spec.choices or (True, False):
+            if value == engine.flags.get(name) and value is not None:
+                continue
+            if _acts(prepared, engine.with_flags({name: value})) != before:
+                yield candidate.turned({name: value})
+
+
+def _acts(prepared: Prepared, engine: Engine) -> object:
+    """What tells a turned engine from another: its steps' kernels and graphs, its scheduler."""
+    workload = prepared.question.deployment.workload
+    assert workload is not None
+    assert workload.concurrency is not None
+    step = decode(workload.concurrency, workload.input)
+    longest = prepared.question.model.max_context or workload.input + workload.output
+    return behaviour(engine, step), replace(scheduler(engine, longest, 0), sources=())
+
+
+def as_set(change: tuple[str, Scalar]) -> str:
+    """A change as ``--set`` takes it."""
+    return f"{change[0]}={flag_text(change[1])}"

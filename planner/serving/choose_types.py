@@ -1,0 +1,101 @@
+"""The words of a choice: what is asked, hardware with a way to run on it, and what was found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.plan.serving_types import ServingPlan
+from planner.serving.candidates import Candidate
+from planner.serving.offers import Offer
+from planner.serving.spending import Spending
+from planner.serving.targets import Margin, Targets, least
+from planner.spec.question import Question
+from planner.spec.types import Scalar
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for, and what may be tried for it."""
+
+    targets: Targets
+    users: int
+    most_gpus: int = 8
+    narrow: bool = True
+    """Whether numbers may be narrower than the deployment has them."""
+    flags: frozenset[str] = frozenset()
+    """Flags of the engine that may be turned."""
+    listed: int = 10
+    """Choices whose flags are tried and whose most users are sought."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Hardware, a way to run on it, and what users then get for what money."""
+
+    offer: Offer
+    units: int
+    """How often the offer is rented."""
+    candidate: Candidate
+    replicas: int
+    """Of the candidate."""
+    question: Question
+    """The deployment as it is planned."""
+    serving: ServingPlan
+    margins: tuple[Margin, ...]
+    spending: Spending
+    most_users: int | None = None
+    """Within the latencies on this hardware, nobody waiting for room; None where not sought."""
+
+    @property
+    def meets(self) -> bool:
+        """Whether every predicted figure keeps its limit."""
+        return all(margin.inside for margin in self.margins)
+
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Limits that the interval of the figure crosses."""
+        return tuple(margin.name for margin in self.margins if margin.crosses)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that are rented."""
+        return self.units * self.offer.count
+
+    @property
+    def cost(self) -> float:
+        """USD an hour; infinite where it is not known."""
+        price = self.spending.price_per_hour
+        return math.inf if price is None else price
+
+    @property
+    def rank(self) -> tuple[float, int, float]:
+        """Cheapest first, then the fewest GPUs, then the largest margin."""
+        return self.cost, self.gpus, -least(self.margins)
+
+    @property
+    def changes(self) -> tuple[tuple[str, Scalar], ...]:
+        """What differs from the deployment asked about, by dotted path."""
+        gpu = (("gpu", self.offer.gpu),)
+        data = (("parallel.data", self.question.deployment.parallel.data),)
+        return (*gpu, *data, *self.candidate.changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What was found."""
+
+    wish: Wish
+    choices: tuple[Choice, ...]
+    """What meets the targets, cheapest first: of each offer the cheapest, and the cheapest without
+    loss."""
+    front: tuple[Choice, ...]
+    """What nothing else beats in both money and time between tokens, cheapest first."""
+    nearest: tuple[Choice, ...]
+    """Where nothing meets them: what misses by least, of each offer."""
+    given: Choice | None
+    """The deployment as it stands; None where it cannot be served."""
+    planned: int
+    """Deployments that were planned."""
+    left_out: tuple[tuple[str, int], ...]
+    """Why candidates were not, and how many."""
