@@ -6,6 +6,7 @@ from typing import cast
 
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
+from planner.ops import OPERATORS
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
 from planner.ops.types import Exchange, ExpertLayout, Formats
@@ -25,6 +26,13 @@ def expert_layout(question: Question, chosen: Formats) -> ExpertLayout:
     choice = first(question.backend.exchange, engine.facts)
     exchange = cast("Exchange", choice.value if choice else "gather")
     return ExpertLayout(parallel.tensor, parallel.expert, parallel.data, exchange)
+
+
+def has_experts(question: Question) -> bool:
+    """Whether the model has routed experts."""
+    blocks = (*question.blocks.values(), *question.model.blocks.values())
+    ops = {node.op for block in blocks for node in block.nodes.values()}
+    return any(OPERATORS.get(name) is Moe for name in ops)
 
 
 def check_experts(deployment: DeploymentSpec, graph: ModelGraph) -> None:

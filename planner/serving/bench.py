@@ -64,9 +64,7 @@ class Bench:
 def placed(candidate: Candidate, replicas: int, users: int) -> Question:
     """The question of so many replicas of a candidate for so many users."""
     data = candidate.question.deployment.parallel.data * replicas
-    return changed(
-        candidate.question, parallel={"data": data}, workload={"concurrency": users}
-    )
+    return changed(candidate.question, parallel={"data": data}, workload={"concurrency": users})
 
 
 def _key(question: Question) -> Hashable:

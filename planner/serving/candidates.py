@@ -9,8 +9,7 @@ from typing import Any
 from planner.cost.engine import Engine, flag_text
 from planner.cost.scheduler import scheduler
 from planner.errors import PlannerError
-from planner.ops import OPERATORS
-from planner.ops.moe import Moe
+from planner.plan.layout import has_experts
 from planner.plan.load import decode
 from planner.plan.memory import changed
 from planner.plan.prepare import Prepared, prepare
@@ -79,7 +78,7 @@ def candidates(question: Question, most: int, *, narrow: bool) -> Iterator[Candi
 
 def splits(question: Question, most: int) -> Iterator[tuple[int, int, int]]:
     """Tensor ranks, replicas and ranks of experts: replicas are one unless experts lie over all."""
-    experts = _has_experts(question)
+    experts = has_experts(question)
     for tensor, pipeline, expert in ways(most):
         if pipeline > 1 or (expert > 1 and not experts):
             continue
@@ -89,12 +88,6 @@ def splits(question: Question, most: int) -> Iterator[tuple[int, int, int]]:
             while tensor * data <= most:
                 yield tensor, data, tensor * data
                 data *= 2
-
-
-def _has_experts(question: Question) -> bool:
-    blocks = (*question.blocks.values(), *question.model.blocks.values())
-    ops = {node.op for block in blocks for node in block.nodes.values()}
-    return any(OPERATORS.get(name) is Moe for name in ops)
 
 
 def _formats(question: Question, *, narrow: bool) -> Iterator[dict[str, Any]]:

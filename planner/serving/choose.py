@@ -33,7 +33,7 @@ _BETTER = 0.01
 
 def choose(
     asked: Question, elsewhere: Mapping[str, Question], offers: Sequence[Offer], wish: Wish,
-    tell: Tell = lambda line: None,
+    tell: Tell,
 ) -> Chosen:  # fmt: skip
     """The hardware among ``offers`` that serves the users within the targets, cheapest first.
 
@@ -201,6 +201,7 @@ def _choice(
 
 def _cheapest(points: Iterable[Choice]) -> list[Choice]:
     """Of each offer the cheapest, and the cheapest without loss where that is another."""
+
     def kind(point: Choice) -> tuple[str, bool]:
         return point.offer.name, point.candidate.lossless
 

@@ -53,9 +53,7 @@ def offers(prices: PricesSpec, gpus: Iterable[str] = ()) -> tuple[Offer, ...]:
 
     Raises UsageError for a GPU without a price, and where the file has no prices.
     """
-    single = [
-        Offer(name, name, 1, figure.value) for name, figure in sorted(prices.gpus.items())
-    ]
+    single = [Offer(name, name, 1, figure.value) for name, figure in sorted(prices.gpus.items())]
     whole = [
         Offer(name, each.gpu, each.count, each.price.value, each.count)
         for name, each in sorted(prices.instances.items())

@@ -38,7 +38,8 @@ def find(text: str, catalog: Catalog) -> Found:
 
 
 def _find(text: str, models: list[ModelSpec]) -> Found:
-    ids = {_id_of(model).lower(): model.name for model in models}
+    # of several with one id the first counts: a head for drafting is named after its model
+    ids = {id_of(model).lower(): model.name for model in reversed(models)}
     if text.lower() in ids:
         return Found(ids[text.lower()], known=True)
     base = text.rstrip("/").rsplit("/", 1)[-1]
@@ -71,7 +72,8 @@ def _told(formats: Formats | None, text: str) -> str | None:
     return f"precision.weights: {formats[0]} is read from the name {text[:80]}" if formats else None
 
 
-def _id_of(model: ModelSpec) -> str:
+def id_of(model: ModelSpec) -> str:
+    """Its Hugging Face id where its source is one, else its name here."""
     found = _ID.match(model.source)
     return found[1] if found else model.name
 

@@ -85,3 +85,14 @@ def of_name(name: str) -> tuple[str, Formats | None]:
         if found and found.start():
             return name[: found.start()], formats
     return name, None
+
+
+def word_of(dtype: DType | None) -> str | None:
+    """What engines call a format of 16 or 32 bit; None for a narrower one."""
+    return {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(dtype or "")
+
+
+def in_name(formats: Formats) -> str | None:
+    """How a repository's name ends that holds such a checkpoint; None where no custom is known."""
+    endings = {FP8: "-FP8", AWQ: "-AWQ", INT4: "-GPTQ-Int4", ("nvfp4", "nvfp4"): "-NVFP4"}
+    return next((text for known, text in endings.items() if known == formats), None)

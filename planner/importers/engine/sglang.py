@@ -100,5 +100,8 @@ register(
         ),
         {},
         ("SGLANG_", "SGL_"),
+        ("python", "-m", "sglang.launch_server", "--model-path"),
+        "sglang",
+        fp8_cache="fp8_e4m3",
     )
 )

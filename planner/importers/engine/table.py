@@ -70,6 +70,16 @@ class Line:
     """Environment variables that stand for an option."""
     prefixes: tuple[str, ...] = ()
     """How names of the engine's own environment variables begin."""
+    begins: tuple[str, ...] = ()
+    """The words that start its server; the model follows."""
+    package: str = ""
+    """What is installed for it."""
+    joint: str = "-"
+    """What stands between the words of an option's name when it is written."""
+    negates: bool = False
+    """Whether it takes ``--no-NAME`` for a switch that is off."""
+    fp8_cache: str = "fp8"
+    """Its word for a KV cache in FP8."""
 
 
 LINES: Registry[Line] = Registry("engine command line")
@@ -112,14 +122,19 @@ def options_of(line: Line, backend: BackendSpec) -> dict[str, Option]:
 def _described(backend: BackendSpec) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for name, spec in backend.flags.items():
-        spelling = re.match(r"--?[\w.-]+", spec.spelling or "")
-        if spelling:
+        if written := spelt(spec):
             shape: Shape = "switch" if spec.type == "bool" else "value"
-            full = normal(spelling[0])
+            full = normal(written)
             same = found[full].effect if full in found else None
             before = same.choices if isinstance(same, Flag) else ()
             found[full] = Option(full, Flag((*before, (name, spec))), shape)
     return found
+
+
+def spelt(spec: FlagSpec) -> str | None:
+    """A flag as the command line writes it; None for one that stands in a file of options."""
+    found = re.match(r"--?[\w.-]+", spec.spelling or "")
+    return found[0] if found else None
 
 
 def whole(text: str) -> int:

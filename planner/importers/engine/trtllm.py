@@ -60,5 +60,8 @@ register(
         ),
         {},
         ("TRTLLM_", "TLLM_"),
+        ("trtllm-serve",),
+        "tensorrt_llm",
+        joint="_",
     )
 )

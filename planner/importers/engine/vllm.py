@@ -118,5 +118,8 @@ register(
         ),
         {"VLLM_ATTENTION_BACKEND": "attention-backend"},
         ("VLLM_",),
+        ("vllm", "serve"),
+        "vllm",
+        negates=True,
     )
 )
