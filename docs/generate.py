@@ -30,6 +30,7 @@ from builders import (  # noqa: E402 - found through sys.path
     runs,
     sessions,
     specs,
+    whole_models,
 )
 
 PAGES = (
@@ -64,6 +65,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
+    **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {

@@ -31,7 +31,7 @@ class PricedGroup:
     """A group with its work under a load."""
 
     group: Group
-    work: KernelWork
+    asked: Priceable
     estimate: Estimate
     refusal: str | None
 
@@ -41,10 +41,15 @@ class Kernel:
     """One launch of a solution."""
 
     group: Group
-    work: KernelWork
+    asked: Priceable
     time: KernelTime
     launch_s: float
     in_graph: bool
+
+    @property
+    def work(self) -> KernelWork:
+        """Its FLOPs and bytes."""
+        return self.asked.work
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +98,7 @@ class Problem:
     """Sequences of the load, without padding."""
     spaces: dict[bool, Space] = field(default_factory=dict)
     """State graphs by whether order matters: they depend on structure alone and may be shared."""
-    known: dict[Hashable, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
@@ -115,13 +120,14 @@ class Problem:
         }
 
     def _price(self, group: Group, costs: tuple[BlockCosts, ...]) -> PricedGroup:
-        tile = group.rule.query_tile if group.rule else None
-        key = (*map(id, costs), group.border.nodes, tile, group.kernel)
+        rule = group.rule
+        tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
+        key = (*map(id, costs), group.border.nodes, tile, group.kernel, decodes)
         if key not in self.known:
             tiling = Tiling(tile, self.device.l2_bytes) if tile else None
             work = kernel_work(group.border, costs, self.device, tiling)
-            asked = Priceable(group.border, costs, work, group.kernel)
-            self.known[key] = work, self.estimator.estimate(asked)
+            asked = Priceable(group.border, costs, work, group.kernel, decodes)
+            self.known[key] = asked, self.estimator.estimate(asked)
         return PricedGroup(group, *self.known[key], limit_refusal(group, costs, self.engine))
 
     @cached_property
@@ -210,7 +216,7 @@ class Problem:
         if splits and mode == "piecewise":
             launch_s += fixed.replay_s
         time = _kernel_time(priced, fixed, in_graph=in_graph)
-        return Kernel(priced.group, priced.work, time, launch_s, in_graph)
+        return Kernel(priced.group, priced.asked, time, launch_s, in_graph)
 
     def _leaves_graph(self, group: Group) -> tuple[bool, bool]:
         """Whether any graph holds the group, and whether it splits a piecewise one."""
@@ -245,11 +251,11 @@ def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> K
     if launches:
         held = launches if estimate.chain else 1
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        floor_s += launches * fixed.collective_s if priced.work.link_bytes else 0.0
+        floor_s += launches * fixed.collective_s if priced.asked.work.link_bytes else 0.0
     return KernelTime(
         floor_s + estimate.core_s,
         floor_s,
-        bound_of(priced.work, floor_s, estimate.core_s),
+        bound_of(priced.asked.work, floor_s, estimate.core_s),
         estimate.evidence,
         estimate.family,
         estimate.log_low,

@@ -150,6 +150,11 @@ class Moe(Operator):
         del tiling
         return self._work(site, self.busiest(site))
 
+    @property
+    def shape_of_rank(self) -> str:
+        """What one rank holds, in the words of engines' files of tuned tiles: ``E=8,N=7168``."""
+        return f"E={self.experts // self.ranks},N={self.intermediate}"
+
     def busiest(self, site: Site) -> ExpertLoad:
         """Pairs and touched experts of the rank that the others wait for."""
         n = site.rows()
