@@ -1,8 +1,9 @@
 """Measured rows of the very shape that a plan asks for.
 
-All sizes must be the same but one, along which two neighbours may stand in: rows of a GEMM, tokens
-of a prefill, the context of a decode step, bytes of a message. Of routed experts the busiest rank's
-pairs and touched experts must be the plan's as well, and nothing stands in.
+All sizes must be the same but one, along which two neighbours may stand in: tokens of a prefill,
+the context of a decode step, bytes of a message. GEMMs and experts have no such size: their times
+step with tiles, and tables time 128 rows and 129 for that reason. Of routed experts the busiest
+rank's pairs and touched experts must be the plan's as well.
 """
 
 from __future__ import annotations
@@ -31,34 +32,30 @@ class Sizes:
 
     fixed: Callable[[Any], tuple[Number, ...]]
     """These must be the same."""
-    along: Callable[[Any], Number]
-    """Along this neighbours may stand in."""
+    along: Callable[[Any], Number] = lambda _: 1.0
+    """Along this neighbours may stand in; without it none do."""
     alike: Callable[[Any], tuple[Number, ...]] = lambda _: ()
-    """These must be the same within `ALIKE`; where there are any, nothing stands in."""
+    """These must be the same within `ALIKE`."""
     protocol: tuple[str, ...] = ()
     """Fields that say how a benchmark ran and not what it computed."""
 
 
 SIZES: Mapping[str, Sizes] = {
     "gemm": Sizes(
-        lambda s: (s.depth, s.features),
-        lambda s: s.rows,
+        lambda s: (s.rows, s.depth, s.features),
         protocol=("weight_copies", "input_copies", "weight_bytes", "quantised"),
     ),
     "attention_prefill": Sizes(
         lambda s: (s.batch, s.kv_tokens - s.new_tokens, *_heads(s)), lambda s: s.new_tokens
     ),
-    "attention_decode": Sizes(
-        lambda s: (s.batch, s.new_tokens, *_heads(s)), lambda s: s.kv_tokens
-    ),
+    "attention_decode": Sizes(lambda s: (s.batch, s.new_tokens, *_heads(s)), lambda s: s.kv_tokens),
     "mla_prefill": Sizes(
         lambda s: (s.batch, s.kv_tokens - s.new_tokens, *_latent(s)), lambda s: s.new_tokens
     ),
     "mla_decode": Sizes(lambda s: (s.batch, s.new_tokens, *_latent(s)), lambda s: s.kv_tokens),
     "moe": Sizes(
         lambda s: (s.tokens, s.hidden, s.intermediate, s.top_k, s.gated),
-        lambda s: s.tokens,
-        lambda s: (s.pairs, s.touched),
+        alike=lambda s: (s.pairs, s.touched),
     ),
     "collective": Sizes(lambda s: (s.ranks, s.eager), lambda s: s.bytes, protocol=("copied",)),
 }

@@ -142,9 +142,7 @@ def _sum(kernels: Sequence[Compared]) -> tuple[float, float, bool]:
     """Predicted and measured seconds, and whether the latter lie in the interval of the sum."""
     predicted_s = sum(k.times * k.predicted_s for k in kernels)
     measured_s = sum(k.times * k.measured_s for k in kernels)
-    parts = [
-        Uncertain(k.family, k.times * k.predicted_s, k.log_low, k.log_high) for k in kernels
-    ]
+    parts = [Uncertain(k.family, k.times * k.predicted_s, k.log_low, k.log_high) for k in kernels]
     low_s = predicted_s - width(parts, upward=False)
     high_s = predicted_s + width(parts, upward=True)
     return predicted_s, measured_s, low_s <= measured_s <= high_s

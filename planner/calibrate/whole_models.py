@@ -33,6 +33,7 @@ from planner.spec.question import COLLECTIVES, ask
 
 Found: TypeAlias = Literal["exact", "between", "no row", "borrowed"]
 
+
 @dataclass(frozen=True)
 class Compared:
     """One kernel of a step beside what was measured of its shape."""

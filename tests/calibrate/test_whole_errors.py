@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest import approx
+import pytest
 
 from planner.calibrate.whole_errors import by_case, by_cell, by_family, other_kernels
 from planner.calibrate.whole_model_cases import Case
@@ -38,9 +38,9 @@ def test_a_kernel_that_many_steps_run_counts_once_and_each_gpu_apart():
     once, other = kernel(1, 11.0, 10.0), kernel(1, 12.0, 10.0)
     (found,) = by_family([step(once), step(once), step(other, gpu="h")])
     assert (found.kernels, found.exact) == (2, 2)
-    assert (found.errors.median, found.errors.bias) == (approx(0.15), approx(0.15))
+    assert (found.errors.median, found.errors.bias) == (pytest.approx(0.15), pytest.approx(0.15))
     assert found.errors.coverage == 0.5, "ln(10/11) = -0.095 is inside of ±0.1, ln(10/12) not"
-    assert found.cold == approx(1.3), "planned at 22 and 24 where 10 was measured"
+    assert found.cold == pytest.approx(1.3), "planned at 22 and 24 where 10 was measured"
 
 
 def test_what_was_not_measured_is_counted_and_has_no_error():
@@ -72,8 +72,8 @@ def test_the_sums_of_a_step_count_repeats():
     few = kernel(2, 7.0, 10.0)
     model, whole = by_case([step(many, few)])
     assert (model.model, model.case, whole.model) == ("m", "as shipped TP2", "all")
-    assert (model.errors.median, model.errors.coverage) == (approx(0), 1)
-    assert model.covered == approx((3 * 22 + 14) / 100)
+    assert (model.errors.median, model.errors.coverage) == (pytest.approx(0), 1)
+    assert model.covered == pytest.approx((3 * 22 + 14) / 100)
 
 
 def test_the_interval_of_a_sum_takes_errors_as_partly_shared():

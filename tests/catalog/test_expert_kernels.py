@@ -64,10 +64,17 @@ def test_experts_run_on_the_kernel_that_the_engine_takes(model, gpu, engine, mor
         ("h100-sxm", "tensorrt-llm 1.2", {}, ("fmha-hopper", "xqa")),
         ("b200-sxm", "tensorrt-llm 1.2", {}, ("trtllm-gen", None)),
         ("l40s", "tensorrt-llm 1.2", {}, ("fmha-v2", "xqa")),
-        ("l40s", "tensorrt-llm 1.2", {"precision": {"kv_cache": "fp8"}}, ("fmha-v2", "xqa-unsplit")),
+        (
+            "l40s",
+            "tensorrt-llm 1.2",
+            {"precision": {"kv_cache": "fp8"}},
+            ("fmha-v2", "xqa-unsplit"),
+        ),
         ("b200-sxm", "sglang 0.5.14", {}, ("trtllm-gen", None)),
         ("b200-sxm", "sglang 0.5.6", {}, ("flashinfer", None)),
         ("rtx-pro-6000-server", "sglang 0.5.14", {}, ("flashinfer", None)),
+        ("b200-sxm", "vllm 0.24", {"precision": {"kv_cache": "fp8"}}, ("trtllm-gen", None)),
+        ("l40s", "vllm 0.24", {"precision": {"kv_cache": "fp8"}}, ("flashinfer", None)),
     ],
 )
 def test_attention_may_decode_with_another_kernel_than_it_fills_with(gpu, engine, more, expected):

@@ -90,8 +90,8 @@ KERNELS = {
     "marlin": _BASE + _L2 + _TILE + _LOCAL,
 }
 """By the variant's first part. ``triton-tuned`` is Triton's with tiles that somebody searched for
-just these experts on this GPU; any other shape runs with an engine's defaults. ``trtllm`` is the generated kernels of TensorRT-LLM, which vLLM and
-SGLang call through FlashInfer."""
+just these experts on this GPU; any other shape runs with an engine's defaults. ``trtllm`` is the
+generated kernels of TensorRT-LLM, which vLLM and SGLang call through FlashInfer."""
 
 
 VARIANTS = {
