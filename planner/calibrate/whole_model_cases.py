@@ -38,11 +38,11 @@ class Case:
     @property
     def words(self) -> str:
         """How tables call its formats and split."""
-        formats = self.formats.get("weights") or ""
-        formats += " KV fp8" if "kv_cache" in self.formats else ""
-        split_ = {"TP": self.tensor, "EP": self.expert, "DP": self.data}
-        parts = [f"{name}{count}" for name, count in split_.items() if count > 1]
-        return " ".join([formats or "as shipped", *parts])
+        weights = self.formats.get("weights", "as shipped")
+        cache = ["KV " + self.formats["kv_cache"]] if "kv_cache" in self.formats else []
+        ranks = {"TP": self.tensor, "EP": self.expert, "DP": self.data}
+        parts = [f"{name}{count}" for name, count in ranks.items() if count > 1]
+        return " ".join([weights, *cache, *parts])
 
 
 CASES = (
