@@ -64,7 +64,7 @@ class ReserveSpec(Spec):
         description="Buffers between the grouped GEMMs of routed experts in the dummy step:"
         " `separate`, outputs of the first, and what the second reads and writes; `shared`, outputs"
         " of both in one and inputs of the second in another; `kept`, as separate and never freed;"
-        " none by default",
+        " `none` by default",
     )
     longest: Name | None = Field(
         None, description="The flag that holds the longest sequence; by default the model's context"
