@@ -28,6 +28,7 @@ from builders import (  # noqa: E402 - found through sys.path
     outputs,
     plan_json,
     runs,
+    scheduling,
     sessions,
     specs,
     whole_models,
@@ -44,6 +45,7 @@ PAGES = (
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/scheduling.md",
     "docs/specs.md",
 )
 """Pages with generated parts."""
@@ -66,6 +68,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
+    **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {

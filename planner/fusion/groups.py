@@ -136,6 +136,8 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
         flag = engine.spec.flags.get(name.removeprefix("flag."))
         if not name.startswith("flag.") or flag is None or not flag.tunable:
             return None
+        if not holds(flag.when, engine.as_asked.facts):
+            return None
         choices = flag.choices or (True, False)
         fitting = [c for c in choices if holds({name: wanted}, {**engine.facts, name: c})]
         if not fitting:
