@@ -146,7 +146,7 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
     return tuple(changes.items())
 
 
-_OWN = ("weights", "matmul", "experts", "top_k", "expert_shape")
+OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 """Facts that a node may have of its own, as experts in four bits beside attention in sixteen."""
 
 
@@ -166,7 +166,7 @@ def _facts(node: Node, engine: Engine) -> Mapping[str, Scalar]:
 
 def _beside_own(when: Conditions) -> Conditions:
     """The conditions that the graph alone does not settle."""
-    return {name: wanted for name, wanted in when.items() if name not in _OWN}
+    return {name: wanted for name, wanted in when.items() if name not in OWN_FACTS}
 
 
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
