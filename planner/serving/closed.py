@@ -51,6 +51,7 @@ def closed_loop(workload: Workload) -> ClosedLoop:
         workload.concurrency,
         workload.input,
         workload.output,
+        workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
     )

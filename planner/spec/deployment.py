@@ -155,7 +155,9 @@ def _load(deployment: DeploymentSpec) -> list[Fault]:
         place = workload.origin.at("concurrency")
         message = said(place.path, "a batch is served once, users come again: give one of them")
         return [place.fault(message, "drop workload.batch", key=True)]
-    alone = [name for name in ("cached", "requests") if getattr(workload, name) is not None]
+    alone = [
+        name for name in ("spread", "cached", "requests") if getattr(workload, name) is not None
+    ]
     if alone and workload.concurrency is None:
         place = workload.origin.at(alone[0])
         return [place.fault(said(place.path, "needs workload.concurrency"), key=True)]

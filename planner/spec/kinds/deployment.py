@@ -101,6 +101,13 @@ class Workload(Spec):
     )
     input: int = Field(gt=0, le=100_000_000)
     output: int = Field(gt=0, le=100_000_000)
+    spread: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="How far lengths vary: evenly between (1 − spread) of them and them. By"
+        " default not at all, as benchmarks do, and then users stay in step with each other",
+    )
     cached: float | None = Field(
         None, ge=0, lt=1, description="Share of a prompt's tokens that the prefix cache holds"
     )
