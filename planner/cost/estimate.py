@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from planner.cost.constants import Constants, Fitted
 from planner.cost.estimator import Estimate, Kernel, roofline_s
 from planner.cost.experts import CHAINS, ROUTED, Routed, routed
-from planner.cost.kernels import collective, elementwise, gemm
+from planner.cost.kernels import attention_decode, collective, elementwise, gemm
+from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
@@ -34,6 +35,17 @@ Places: TypeAlias = tuple[tuple[Node, Site], ...]
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """One question that an estimate put to a kernel model."""
+
+    model: KernelModel[Any]
+    fitted: Fitted
+    shape: Any
+    time_s: float
+    """With weights and caches cold."""
+
+
+@dataclass(frozen=True, eq=False)
 class CalibratedEstimator:
     """Kernel models with fitted constants, from the nearest GPU that was measured.
 
@@ -49,6 +61,13 @@ class CalibratedEstimator:
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
     _parts: dict[tuple[int, ...], tuple[Places, Part]] = field(default_factory=dict)
+    _heard: list[Asked] | None = None
+
+    def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
+        """All that an estimate of a kernel asks of kernel models, in order."""
+        heard: list[Asked] = []
+        dataclasses.replace(self, _heard=heard).estimate(kernel)
+        return tuple(heard)
 
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
@@ -175,7 +194,10 @@ class CalibratedEstimator:
             if not group.new_tokens * group.count:
                 continue
             model, shape = attention_shape(heads, group)
-            fitted = self.constants.attention(model.family, kernel.name, dtype)
+            name = kernel.name
+            if model is attention_decode.MODEL:
+                name = dispatched(kernel.decodes or name, heads.heads, heads.kv_heads)
+            fitted = self.constants.attention(model.family, name, dtype)
             time_s = self._time(model, fitted, shape)
             core_s += time_s - fitted.floor_s
             floor_s = max(floor_s, fitted.floor_s)
@@ -246,7 +268,10 @@ class CalibratedEstimator:
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
-        return self._seen[key][0]
+        time_s = self._seen[key][0]
+        if self._heard is not None:
+            self._heard.append(Asked(model, fitted, shape, time_s))
+        return time_s
 
 
 _MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, AllReduce, AllGather, Send)

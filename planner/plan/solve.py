@@ -12,8 +12,7 @@ from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.adjust import Adjustments
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.engine import Engine
-from planner.cost.estimator import Estimate, Estimator
-from planner.cost.types import KernelWork
+from planner.cost.estimator import Estimate, Estimator, Kernel
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.types import ModelGraph
@@ -151,7 +150,7 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
-    _known: dict[int, dict[str, tuple[KernelWork, Estimate]]] = field(default_factory=dict)
+    _known: dict[int, dict[str, tuple[Kernel, Estimate]]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def learn(self, other: Solver) -> None:

@@ -89,6 +89,9 @@ class FusionRule(Spec):
     kernel: str | None = Field(
         None, description="Which kernel of the attention models it is, as in `fa3`"
     )
+    decode_kernel: str | None = Field(
+        None, description="Which one decodes, where another one does than fills"
+    )
     query_tile: int | None = Field(
         None, description="Rows of Q a tile covers (attention): KV is re-read once per tile row"
     )
