@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from planner.errors import Fault, SpecError
 from planner.ops.types import Formats
@@ -20,7 +21,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
     """A backend as one deployment runs it."""
 
@@ -33,19 +34,23 @@ class Engine:
     asked: Mapping[str, Scalar] | None = None
     """The same facts at the version asked for, where it is not the very one described."""
 
-    @property
+    @cached_property
     def as_asked(self) -> Engine:
         """The engine at the very version asked for, for facts described version by version."""
         return self if self.asked is None else replace(self, facts=self.asked, asked=None)
 
-    @property
-    def flags(self) -> dict[str, Scalar]:
+    def flag(self, name: str) -> Scalar:
+        """The value of a flag; None of one that the engine does not have."""
+        return self.facts.get(f"flag.{name}")
+
+    @cached_property
+    def flags(self) -> Mapping[str, Scalar]:
         """Flags in force, by bare name."""
         prefix = "flag."
         return {k.removeprefix(prefix): v for k, v in self.facts.items() if k.startswith(prefix)}
 
-    @property
-    def whole_flags(self) -> dict[str, int]:
+    @cached_property
+    def whole_flags(self) -> Mapping[str, int]:
         """Flags that are whole numbers: what expressions of the catalogue count with."""
         return {
             name: value
