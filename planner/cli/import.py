@@ -129,8 +129,8 @@ def _exported(run: Callable[..., None]) -> Callable[..., None]:
             "axes",
             metavar="NAME=VALUE",
             multiple=True,
-            help="What an axis of the export is: `batch`, `tokens` (of a sequence) or a size. May be"
-            " repeated.",
+            help="What an axis of the export is: `batch`, `tokens` (of a sequence) or a size. May"
+            " be repeated.",
         ),
         click.option(
             "--attention",
@@ -140,7 +140,8 @@ def _exported(run: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--last-token",
             is_flag=True,
-            help="Compute the final product for the last token of each sequence alone, as engines do.",
+            help="Compute the final product for the last token of each sequence alone, as engines"
+            " do.",
         ),
         catalog_option,
         json_option,

@@ -107,7 +107,7 @@ def _value(
 
 
 def _shape(value: Any, origin: Origin, names: Names, faults: list[Fault]) -> Shape:
-    sides = value if isinstance(value, list | tuple) else [None]
+    sides: list[Any] = list(value) if isinstance(value, list | tuple) else [None]
     if any(isinstance(side, bool) or not isinstance(side, int | str) for side in sides):
         faults.append(origin.fault(f"expected a list of sides, as in [tokens, 768]; got {value!r}"))
         return ()

@@ -55,4 +55,3 @@ def _axes(texts: Sequence[str]) -> dict[str, Side]:
         number = value.strip()
         found[name.strip()] = int(number) if number.isdecimal() else number
     return found
-

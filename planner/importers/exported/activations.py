@@ -6,7 +6,20 @@ from planner.importers.exported.graph import Graph
 from planner.importers.exported.types import Step
 
 _ONE_OPERAND = frozenset(
-    "Mul Div Add Sub Pow Erf Tanh Sigmoid Cast Identity Neg Reciprocal".split()
+    [
+        "Mul",
+        "Div",
+        "Add",
+        "Sub",
+        "Pow",
+        "Erf",
+        "Tanh",
+        "Sigmoid",
+        "Cast",
+        "Identity",
+        "Neg",
+        "Reciprocal",
+    ]
 )
 _ANCHORS = {"Erf": "Gelu", "Tanh": "Gelu", "Sigmoid": "Silu"}
 _LONGEST = 12
@@ -60,11 +73,14 @@ def _argument(graph: Graph, anchor: Step) -> str:
         tensors = dict.fromkeys(graph.streams(step))
         if len(tensors) > 1:  # x + c·x³: the shorter way leads to x
             makers = [graph.maker(name) for name in tensors]
-            tensor = next(
-                (n for n, m in zip(tensors, makers, strict=True) if not _powered(graph, m, tensors)),
+            return next(
+                (
+                    n
+                    for n, m in zip(tensors, makers, strict=True)
+                    if not _powered(graph, m, tensors)
+                ),
                 tensor,
             )
-            return tensor
         if len(graph.readers(tensor)) > 1 and tensor != anchor.inputs[0]:
             return tensor
         constant = any(graph.number(t) is not None for t in step.inputs if not graph.is_stream(t))

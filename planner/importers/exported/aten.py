@@ -227,7 +227,7 @@ def _pick(call: Call) -> Iterator[Step]:
 
 
 def _mixed(call: Call) -> Iterator[Step]:
-    """input + mat1·mat2, as a projection whose weights lie the other way round."""
+    """Input + mat1·mat2, as a projection whose weights lie the other way round."""
     yield call.step("Gemm", call.tensor(1), call.tensor(2), call.tensor(0))
 
 

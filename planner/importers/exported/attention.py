@@ -62,7 +62,8 @@ def _written_out(graph: Graph, softmax: Step) -> set[str]:
 
 def _scores(graph: Graph, tensor: str) -> _Scores | None:
     """From the softmax up to Q·Kᵀ, through scale, mask and soft cap."""
-    softcap, masks = False, []
+    softcap = False
+    masks: list[str] = []
     for _ in range(_LONGEST):
         step = graph.maker(tensor)
         if step is None:
@@ -115,9 +116,9 @@ def operand(graph: Graph, tensor: str) -> Operand:
             if len(new) != 1:
                 break
             found = Operand(new[0], cached=True, past=step.outputs[0])
-        elif step.op in ALIASES | {"Expand", "Tile"} and len(streams) == 1:
-            found.tensor = streams[0]
-        elif step.op in _SCALES and len(streams) == 1 and _is_scalar(graph, step):
+        elif (step.op in ALIASES | {"Expand", "Tile"} and len(streams) == 1) or (
+            step.op in _SCALES and len(streams) == 1 and _is_scalar(graph, step)
+        ):
             found.tensor = streams[0]
         else:
             break

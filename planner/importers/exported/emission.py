@@ -49,9 +49,10 @@ class Emission:
         """Emit every step; what has no emitter, or no shape, is noted as refused."""
         for step in steps:
             emit = emitters.get(step.op)
+            if emit is None:
+                self._refuse(step, "")
+                continue
             try:
-                if emit is None:
-                    raise NoShape("")
                 emit(self, step)
             except NoShape as reason:
                 self._refuse(step, str(reason))

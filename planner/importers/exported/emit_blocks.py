@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from planner.importers.exported.emission import Emission, Emit, last
 from planner.importers.exported.emit_moves import columns, moved, select_last, viewed
@@ -31,8 +32,7 @@ def rope(out: Emission, step: Step) -> None:
     """A rotation of Q, or of Q and K."""
     said = {"head_dim": step.attributes["head_dim"], "rotary": step.attributes["rotary"] or None}
     outputs = {
-        output: out.shape(tensor)
-        for output, tensor in zip(step.outputs, step.inputs, strict=True)
+        output: out.shape(tensor) for output, tensor in zip(step.outputs, step.inputs, strict=True)
     }
     out.wide_node("rope", step, step.inputs, outputs, **said)
 
@@ -44,7 +44,7 @@ def attend(out: Emission, step: Step) -> None:
         raise NoShape("keys of other sequences than the queries (cross-attention)")
     heads, kv_heads, head_dim = _heads(step, last(query), last(key), last(value))
     kept = step.attributes
-    said = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
+    said: dict[str, Any] = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
     said |= {"window": kept["window"], "softcap": kept["softcap"] or None}
     shape = ("tokens", heads * head_dim)
     if not kept["cached"]:

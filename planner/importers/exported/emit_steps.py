@@ -24,25 +24,88 @@ NAMED = {
 """Steps of one tensor that have an operator of their own."""
 FLOPS = {
     **dict.fromkeys(
-        "Add Sub Mul Div Max Min Neg Abs Floor Ceil Round Sign Not And Or Xor Equal Greater Less "
-        "GreaterOrEqual LessOrEqual Where Mod IsNaN IsInf Reciprocal Sum Mean AddThird Trilu "
-        "BitwiseAnd BitwiseOr".split(),
+        [
+            "Add",
+            "Sub",
+            "Mul",
+            "Div",
+            "Max",
+            "Min",
+            "Neg",
+            "Abs",
+            "Floor",
+            "Ceil",
+            "Round",
+            "Sign",
+            "Not",
+            "And",
+            "Or",
+            "Xor",
+            "Equal",
+            "Greater",
+            "Less",
+            "GreaterOrEqual",
+            "LessOrEqual",
+            "Where",
+            "Mod",
+            "IsNaN",
+            "IsInf",
+            "Reciprocal",
+            "Sum",
+            "Mean",
+            "AddThird",
+            "Trilu",
+            "BitwiseAnd",
+            "BitwiseOr",
+        ],
         1,
     ),
-    **dict.fromkeys("Clip LeakyRelu PRelu ThresholdedRelu HardSigmoid Shrink".split(), 2),
+    **dict.fromkeys(["Clip", "LeakyRelu", "PRelu", "ThresholdedRelu", "HardSigmoid", "Shrink"], 2),
     **dict.fromkeys(
-        "Exp Log Sqrt Rsqrt Pow Erf Sin Cos Tan Atan HardSwish Selu Elu Celu Softplus Softsign "
-        "Mish".split(),
+        [
+            "Exp",
+            "Log",
+            "Sqrt",
+            "Rsqrt",
+            "Pow",
+            "Erf",
+            "Sin",
+            "Cos",
+            "Tan",
+            "Atan",
+            "HardSwish",
+            "Selu",
+            "Elu",
+            "Celu",
+            "Softplus",
+            "Softsign",
+            "Mish",
+        ],
         4,
     ),
 }
 """Vector FLOPs an element: one for an addition, four for what a special-function unit computes."""
 REDUCTIONS = frozenset(
-    "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
-    "ReduceLogSumExp ArgMax ArgMin CumSum GlobalAveragePool GlobalMaxPool LpNormalization".split()
+    [
+        "ReduceMean",
+        "ReduceSum",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceSumSquare",
+        "ReduceLogSumExp",
+        "ArgMax",
+        "ArgMin",
+        "CumSum",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "LpNormalization",
+    ]
 )
 NORMS = frozenset(
-    "GroupNormalization InstanceNormalization GroupNorm LRN MeanVarianceNormalization".split()
+    ["GroupNormalization", "InstanceNormalization", "GroupNorm", "LRN", "MeanVarianceNormalization"]
 )
 
 
@@ -104,7 +167,7 @@ def _together(out: Emission, step: Step, shapes: Sequence[Shape]) -> Shape:
 
 
 def _widest(found: Shape, stated: Shape) -> bool:
-    return all(a == b or b == 1 or isinstance(a, str) for a, b in zip(found, stated, strict=True))
+    return all(b in {a, 1} or isinstance(a, str) for a, b in zip(found, stated, strict=True))
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape | None:
@@ -139,9 +202,9 @@ def _size(out: Emission, step: Step) -> int:
         sides = weight_sides(out.graph, tensor)
         if sides:
             return sides[-1]
-    sides = out.graph.sides(step.inputs[0])
-    if sides and isinstance(sides[-1], int):
-        return sides[-1]
+    whole = out.graph.sides(step.inputs[0])
+    if whole and isinstance(whole[-1], int):
+        return whole[-1]
     return last(out.shape(step.inputs[0]))
 
 
@@ -149,9 +212,7 @@ def wide_norm(out: Emission, step: Step) -> None:
     """A norm over other sides than the last: seven FLOPs an element, as a layer norm's."""
     weights, tied = out.weights_of(step)
     shape = out.shape(step.inputs[0])
-    out.node(
-        "reduction", step, step.inputs[:1], shape, flops=7, weights=weights or None, tied=tied
-    )
+    out.node("reduction", step, step.inputs[:1], shape, flops=7, weights=weights or None, tied=tied)
 
 
 def scaled(out: Emission, step: Step) -> None:

@@ -72,7 +72,7 @@ def embedding(out: Emission, step: Step) -> None:
     if sides is None or step.attributes.get("axis", 0) != 0 or out.graph.is_stream(ids):
         moved(out, step)
         return
-    entry = _entry(out, ids)
+    entry = _entry(out, table, ids)
     _, tied = out.take(table)
     if tied:
         raise NoShape("a table that another look-up owns")
@@ -83,11 +83,13 @@ def embedding(out: Emission, step: Step) -> None:
     out.node("embedding", step, [entry], shape, rows=sides[0], features=prod(sides[1:]))
 
 
-def _entry(out: Emission, ids: str) -> str:
+def _entry(out: Emission, table: str, ids: str) -> str:
     """The model's input that indices are, or one made for indices that are computed."""
     tensor = ids
     step = out.graph.maker(tensor)
     while step is not None and step.op in {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze"}:
         tensor = step.inputs[0]
         step = out.graph.maker(tensor)
-    return tensor if tensor in out.graph.export.inputs else f"{short_name(ids, otherwise='row')}_ids"
+    if tensor in out.graph.export.inputs:
+        return tensor
+    return f"{short_name(*out.graph.bases(table), otherwise='row')}_ids"

@@ -25,9 +25,7 @@ def join_fused(graph: Graph) -> set[str]:
 
 @dataclass
 class _Parts:
-    query: str
-    key: str
-    value: str
+    operands: tuple[str, str, str]
     made: list[Step]
     """Steps ahead of the attention."""
 
@@ -35,16 +33,18 @@ class _Parts:
 def _finish(
     graph: Graph, step: Step, parts: _Parts, known: dict[str, object], *, cached: bool
 ) -> set[str]:
-    core = Step(f"{step.name}/core", "Core", (parts.query, parts.key, parts.value), step.outputs)
+    core = Step(f"{step.name}/core", "Core", parts.operands, step.outputs)
     graph.swap([step], *parts.made, core)
     known = {**known, "causal": known.get("causal") or cached}
-    caches = attend(graph, [core], (parts.query, parts.key, parts.value), known)
+    caches = attend(graph, [core], parts.operands, known)
     return caches | set(filter(None, step.outputs[1:3]))
 
 
 def _columns(step: Step, tensor: str, widths: dict[str, int]) -> list[Step]:
     return [
-        Step(f"{step.name}/{part}", "Columns", (tensor,), (f"{tensor}.{part}",), {"features": width})
+        Step(
+            f"{step.name}/{part}", "Columns", (tensor,), (f"{tensor}.{part}",), {"features": width}
+        )
         for part, width in widths.items()
     ]
 
@@ -76,7 +76,7 @@ def _grouped(graph: Graph, step: Step) -> set[str]:
         "softcap": bool(step.attributes.get("softcap", 0)),
         "window": window if window > 0 else None,
     }
-    return _finish(graph, step, _Parts(query, key, value, made), known, cached=True)
+    return _finish(graph, step, _Parts((query, key, value), made), known, cached=True)
 
 
 def _multi_head(graph: Graph, step: Step) -> set[str]:
@@ -92,8 +92,18 @@ def _multi_head(graph: Graph, step: Step) -> set[str]:
     if bias := step.read(3):
         made += _biases(step, operands, bias)
         operands = [part.outputs[0] for part in made[-3:]]
-    known = {"heads": heads, "kv_heads": heads, "causal": bool(step.attributes.get("unidirectional"))}
-    return _finish(graph, step, _Parts(*operands, made), known, cached=bool(step.read(6)))
+    known = {
+        "heads": heads,
+        "kv_heads": heads,
+        "causal": bool(step.attributes.get("unidirectional")),
+    }
+    return _finish(
+        graph,
+        step,
+        _Parts((operands[0], operands[1], operands[2]), made),
+        known,
+        cached=bool(step.read(6)),
+    )
 
 
 def _biases(step: Step, operands: list[str], bias: str) -> list[Step]:
@@ -116,8 +126,18 @@ def _packed(graph: Graph, step: Step) -> set[str]:
     widths = step.attributes.get("qkv_hidden_sizes") or (features // 3,) * 3
     made += _columns(step, joined, dict(zip(("q", "k", "v"), widths, strict=True)))
     operands = [part.outputs[0] for part in made[1:]]
-    known = {"heads": heads, "kv_heads": heads, "causal": bool(step.attributes.get("unidirectional"))}
-    return _finish(graph, step, _Parts(*operands, made), known, cached=bool(step.read(4)))
+    known = {
+        "heads": heads,
+        "kv_heads": heads,
+        "causal": bool(step.attributes.get("unidirectional")),
+    }
+    return _finish(
+        graph,
+        step,
+        _Parts((operands[0], operands[1], operands[2]), made),
+        known,
+        cached=bool(step.read(4)),
+    )
 
 
 def _plain(graph: Graph, step: Step) -> set[str]:
@@ -136,7 +156,13 @@ def _plain(graph: Graph, step: Step) -> set[str]:
     }
     if graph.maker(operands[0]) is None and not graph.is_stream(operands[0]):
         return set()
-    return _finish(graph, step, _Parts(*operands, []), known, cached=bool(step.read(4)))
+    return _finish(
+        graph,
+        step,
+        _Parts((operands[0], operands[1], operands[2]), []),
+        known,
+        cached=bool(step.read(4)),
+    )
 
 
 def _heads(sides: tuple[int | str, ...] | None) -> int | None:

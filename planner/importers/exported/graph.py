@@ -1,4 +1,4 @@
-"""An exported graph to be rewritten: who makes and who reads each tensor, and what it stands for."""
+"""An exported graph to be rewritten: who makes and who reads each tensor, what it stands for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,39 @@ from enum import StrEnum
 from planner.importers.exported.types import Export, Sides, Step
 
 MOVES = frozenset(
-    "Reshape Transpose Cast Identity Unsqueeze Squeeze Flatten Expand Slice Split Concat Tile "
-    "Gather Contiguous Dropout CastLike".split()
+    [
+        "Reshape",
+        "Transpose",
+        "Cast",
+        "Identity",
+        "Unsqueeze",
+        "Squeeze",
+        "Flatten",
+        "Expand",
+        "Slice",
+        "Split",
+        "Concat",
+        "Tile",
+        "Gather",
+        "Contiguous",
+        "Dropout",
+        "CastLike",
+    ]
 )
 """Operators that keep a weight a weight, whatever sizes steer them."""
 ALIASES = frozenset(
-    "Reshape Transpose Cast Identity Unsqueeze Squeeze Flatten Contiguous Dropout CastLike".split()
+    [
+        "Reshape",
+        "Transpose",
+        "Cast",
+        "Identity",
+        "Unsqueeze",
+        "Squeeze",
+        "Flatten",
+        "Contiguous",
+        "Dropout",
+        "CastLike",
+    ]
 )
 """Operators behind which the same elements stand."""
 _SHAPES = frozenset({"Shape", "Size"})

@@ -9,8 +9,28 @@ from planner.importers.exported.sizes import SizeReader
 from planner.importers.exported.types import Export, Side, Sides, Step, Value
 
 _BROADCAST = frozenset(
-    "Add Sub Mul Div Pow Max Min Where And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Mod "
-    "PRelu Sum Mean".split()
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Max",
+        "Min",
+        "Where",
+        "And",
+        "Or",
+        "Xor",
+        "Equal",
+        "Greater",
+        "Less",
+        "GreaterOrEqual",
+        "LessOrEqual",
+        "Mod",
+        "PRelu",
+        "Sum",
+        "Mean",
+    ]
 )
 _END = 2**31 - 2
 

@@ -10,6 +10,7 @@ from planner.importers.exported.graph import Graph
 from planner.importers.exported.types import Side, Sides
 
 Shape = tuple[Side, ...]
+_NUMBERED = re.compile(r"s[0-9]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -100,12 +101,22 @@ def found_layout(graph: Graph, given: Mapping[str, Side]) -> Layout:
     rest = {axis: side for axis, side in given.items() if side not in {"batch", "tokens"}}
     attends = [step for step in graph.ordered() if step.op == "Attend"]
     if not attends and "tokens" not in said:
-        return Layout(given={**rest, **{a: "batch" for v, a in said.items() if v == "batch"}})
+        return Layout(given={**_leading(graph), **given})
     batch, length = _axes(graph, attends[0].inputs[0]) if attends else (None, None)
     for tensor in graph.export.inputs:
         if length is None and len(graph.sides(tensor) or ()) > 1:
             batch, length, *_ = graph.sides(tensor) or ()
     return Layout(said.get("batch", batch), said.get("tokens", length), rest)
+
+
+def _leading(graph: Graph) -> dict[str, Side]:
+    """The batch, where all inputs begin with one side for which torch made up a name."""
+    sides = [graph.sides(tensor) or () for tensor in graph.export.inputs]
+    first = {found[0] for found in sides if found}
+    if len(first) != 1:
+        return {}
+    (side,) = first
+    return {side: "batch"} if isinstance(side, str) and _NUMBERED.fullmatch(side) else {}
 
 
 def _axes(graph: Graph, query: str) -> tuple[Side | None, Side | None]:

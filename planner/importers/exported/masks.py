@@ -23,6 +23,4 @@ def is_triangle(array: Any) -> bool:
     square = array.reshape(array.shape[-2:])
     lower = square[np.tril_indices(len(square))]
     upper = square[np.triu_indices(len(square), 1)]
-    return bool(
-        (lower == lower[0]).all() and (upper == upper[0]).all() and lower[0] != upper[0]
-    )
+    return bool((lower == lower[0]).all() and (upper == upper[0]).all() and lower[0] != upper[0])

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(r"[^A-Za-z0-9_]+")
-_ENDINGS = ("weight", "bias", "MatMulNBits", "MatMul", "Gemm", "quant", "scales", "qweight", "kernel")
+_ENDINGS = (
+    "weight",
+    "bias",
+    "MatMulNBits",
+    "MatMul",
+    "Gemm",
+    "quant",
+    "scales",
+    "qweight",
+    "kernel",
+)
 _ANONYMOUS = re.compile(r"(onnx|val|const|t|v|p|_)*_*[0-9]*", re.IGNORECASE)
 _SPLIT = re.compile(r"[/.:]+")
 

@@ -18,6 +18,7 @@ from planner.importers.exported.layout import found_layout
 from planner.importers.exported.norms import join_norms
 from planner.importers.exported.products import join_products
 from planner.importers.exported.rope import join_ropes
+from planner.importers.exported.shards import with_shards
 from planner.importers.exported.spec import Blocks, input_name, sequence_of
 from planner.importers.exported.types import Export, Side, Step
 
@@ -67,6 +68,8 @@ def converted(export: Export, name: str, source: str, options: Options) -> Found
     emission.run([step for step in graph.ordered() if step.name in live], EMITTERS)
     _refuse(source, emission)
     written = tuple(dict.fromkeys(emission.known(tensor) for tensor in outputs))
+    if emission.layout.by_tokens:
+        emission.nodes = with_shards(emission.nodes, written)
     blocks, sequence = sequence_of(emission, written)
     data = _data(emission, blocks, sequence, {"name": name, "title": name, "source": source})
     return Found(data, tuple(_notes(emission, outputs)), _facts(emission))
@@ -187,7 +190,8 @@ def _stored(emission: Emission) -> str:
 
 def _rules(blocks: Blocks) -> list[dict[str, Any]]:
     return [
-        {"match": sorted(nodes), "weights": dtype} for dtype, nodes in sorted(blocks.formats.items())
+        {"match": sorted(nodes), "weights": dtype}
+        for dtype, nodes in sorted(blocks.formats.items())
     ]
 
 
@@ -214,6 +218,9 @@ def _notes(emission: Emission, outputs: list[str]) -> Iterable[str]:
         yield f"inputs that no node reads: {', '.join(unread[:_NAMED])}" + (
             f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
         )
+    length = emission.layout.length
+    if isinstance(length, int):
+        yield f"exported for sequences of {length} tokens: a step that asks for others scales it"
     dropped = [name for name in graph.export.outputs if name not in outputs]
     if dropped and not set(dropped) <= {graph.source(name) for name in outputs}:
         yield f"{len(dropped)} outputs are caches, which the plan counts itself"

@@ -95,9 +95,7 @@ def _joined(found: Sequence[Piece]) -> Piece:
     return whole
 
 
-def _best_run(
-    found: Sequence[Piece], keys: Sequence[Hashable]
-) -> tuple[int, int, int] | None:
+def _best_run(found: Sequence[Piece], keys: Sequence[Hashable]) -> tuple[int, int, int] | None:
     """Start, period and times of the run that saves most nodes; of equals the shortest period."""
     sizes = [len(piece.nodes) for piece in found]
     best, saved = None, 0

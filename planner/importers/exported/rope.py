@@ -6,7 +6,9 @@ from planner.importers.exported.graph import Graph, Role
 from planner.importers.exported.types import Step
 
 _PARTS = frozenset({"Slice", "Split", "Gather"})
-_VIEWS = frozenset({"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Contiguous"})
+_VIEWS = frozenset(
+    {"Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Contiguous"}
+)
 
 
 def join_ropes(graph: Graph) -> None:

@@ -22,9 +22,7 @@ _END = 2**31 - 2
 class SizeReader:
     """Reads numbers as far as sides that are known give them."""
 
-    def __init__(
-        self, weights: Mapping[str, Weight], sides: Callable[[str], Sides | None]
-    ) -> None:
+    def __init__(self, weights: Mapping[str, Weight], sides: Callable[[str], Sides | None]) -> None:
         self.weights, self.sides = weights, sides
         self._held: dict[str, Sizes] = {}
 
@@ -53,19 +51,17 @@ class SizeReader:
     def _made(self, step: Step) -> Sizes | None:
         if step.op == "Shape":
             return self._shape(step)
-        first = self.of(step.read(0))
-        if step.op in _KEPT:
-            return first
         if step.op == "Concat":
             parts = [self.of(name) for name in step.inputs]
             return None if None in parts else tuple(s for part in parts if part for s in part)
-        if step.op == "Gather":
-            return _picked(first, self.whole(step.read(1)))
+        first = self.of(step.read(0))
         if step.op == "Slice":
             return self._cut(step, first)
         if step.op in _ARITHMETIC:
             return _computed(_ARITHMETIC[step.op], first, self.of(step.read(1)))
-        return self._chosen(step, first)
+        if step.op == "Gather":
+            return _picked(first, self.whole(step.read(1)))
+        return first if step.op in _KEPT else self._chosen(step, first)
 
     def _chosen(self, step: Step, first: Sizes | None) -> Sizes | None:
         """What PyTorch writes for ``expand``: sides as given, ones where −1 was."""

@@ -67,7 +67,9 @@ def _node(op: str, made: Any, names: dict[str, str]) -> dict[str, Any]:
     return {**node, **made.attributes}
 
 
-def sequence_of(emission: Emission, outputs: tuple[str, ...]) -> tuple[Blocks, list[dict[str, Any]]]:
+def sequence_of(
+    emission: Emission, outputs: tuple[str, ...]
+) -> tuple[Blocks, list[dict[str, Any]]]:
     """The blocks of a graph, and the sequence that runs them."""
     cut = pieces(emission.nodes, tuple(emission.inputs), outputs)
     keys = [shape_key(piece, emission.shapes) for piece in cut]

@@ -38,7 +38,9 @@ def torch_export(file: Path) -> Export:
         program = torch.export.load(file)
     except Exception as error:
         hint = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        raise UsageError(f"{file} is no torch.export program that this torch reads", hint) from error
+        raise UsageError(
+            f"{file} is no torch.export program that this torch reads", hint
+        ) from error
     return program_export(program)
 
 
@@ -83,10 +85,7 @@ def _renamed(export: Export, named: dict[str, str]) -> Export:
         Step(s.name, s.op, tuple(named.get(t, t) for t in s.inputs), s.outputs, s.attributes)
         for s in export.steps
     )
-    weights = {
-        named[name]: replace(w, name=named[name])
-        for name, w in export.weights.items()
-    }
+    weights = {named[name]: replace(w, name=named[name]) for name, w in export.weights.items()}
     return Export(export.format, export.inputs, export.outputs, steps, export.values, weights)
 
 
