@@ -47,6 +47,10 @@ ALIASES = frozenset(
 _SHAPES = frozenset({"Shape", "Size"})
 
 
+_BESIDE = 2.0**-10
+"""How far apart steps stand that one step was replaced by: some of a thousand, at most."""
+
+
 def _reaching(export: Export) -> list[Step]:
     """The steps that some output follows from; exporters leave others behind."""
     wanted, kept = set(export.outputs), []
@@ -82,14 +86,14 @@ class Graph:
     def __init__(self, export: Export) -> None:
         self.export = export
         self.steps: dict[str, Step] = {}
-        self.rank: dict[str, int] = {}
+        self.rank: dict[str, float] = {}
         self._maker: dict[str, Step] = {}
         self._readers: dict[str, dict[str, None]] = {}
         for position, step in enumerate(_reaching(export)):
             self._add(_without_effect(export, step), position)
         self.roles = self._roles()
 
-    def _add(self, step: Step, rank: int) -> None:
+    def _add(self, step: Step, rank: float) -> None:
         self.steps[step.name], self.rank[step.name] = step, rank
         self._maker |= dict.fromkeys(filter(None, step.outputs), step)
         for tensor in filter(None, step.inputs):
@@ -105,8 +109,8 @@ class Graph:
                 self._readers[tensor].pop(step.name, None)
             for tensor in step.outputs:
                 self._maker.pop(tensor, None)
-        for step in made:
-            self._add(step, max(ranks))
+        for place, step in enumerate(made):
+            self._add(step, max(ranks) + place * _BESIDE)
 
     def ordered(self) -> list[Step]:
         """The steps, makers ahead of readers."""

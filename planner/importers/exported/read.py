@@ -236,7 +236,7 @@ def _facts(emission: Emission) -> dict[str, Any]:
     layout = emission.layout
     rows = {"rows": "tokens of sequences" if layout.by_tokens else "as exported"}
     return {
-        "format": emission.graph.export.format,
+        "exported_as": emission.graph.export.format,
         "operators": len(emission.graph.export.steps),
         "nodes": len(emission.nodes),
         **rows,
