@@ -33,8 +33,10 @@ class Conv(Operator):
     """Elements of the window: 9 for 3 × 3."""
     shape: Shape
     groups: int = 1
+    """Parts of the channels that see only themselves; all of them for a depthwise one."""
     bias: bool = True
     transposed: bool = False
+    """Whether it spreads each input element over the window."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     about: ClassVar[str] = "convolution of any rank, stride and grouping"
@@ -79,6 +81,7 @@ class Pool(Operator):
     """Maximum or mean over windows of any rank: ``window`` vector FLOPs an output element."""
 
     window: int
+    """Elements of the window."""
     shape: Shape
 
     op_class: ClassVar[OpClass] = OpClass.POINTWISE

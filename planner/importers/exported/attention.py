@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planner.importers.exported.graph import ALIASES, Graph
+from planner.importers.exported.graph import ALIASES, Graph, Role
 from planner.importers.exported.types import Step
 
 _SCALES = frozenset({"Mul", "Div"})
 _AFTER = frozenset({"Cast", "Identity", "Dropout", "Where"})
-_COMPARE = frozenset({"Trilu", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "CumSum"})
+_COMPARE = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
+_COMPUTED = frozenset({"Linear", "MatMul", "Softmax", "LayerNorm", "RmsNorm", "Attend", "Conv"})
+"""Steps that no mask is made by: behind them is the model itself."""
 _LONGEST = 16
 
 
@@ -139,21 +142,37 @@ def attend(
 ) -> set[str]:
     """Put one ``Attend`` step in the place of others; returns what holds the cache after it."""
     query, key, value = (operand(graph, tensor) for tensor in operands)
-    causal = bool(known.get("causal")) or is_causal(graph, known.get("masks", ()))  # type: ignore[arg-type]
+    masked = is_causal(graph, known.get("masks", ()))  # type: ignore[arg-type]
+    causal = bool(known.get("causal")) or masked
     cached = key.cached or value.cached or causal
     attributes = {
         "causal": causal or key.cached,
+        "masked": masked,
         "cached": cached,
         "softcap": bool(known.get("softcap")),
         "window": known.get("window"),
         "sides": known.get("value_sides"),
         "heads": known.get("heads"),
         "kv_heads": known.get("kv_heads"),
+        "tables": tuple(_tables(graph, known.get("masks", ()))),  # type: ignore[arg-type]
     }
     inputs = (query.tensor, key.tensor, value.tensor)
     made = Step(gone[-1].name, "Attend", inputs, gone[-1].outputs[:1], attributes)
     graph.swap(gone, made)
     return {part.past for part in (key, value) if part.past}
+
+
+def _tables(graph: Graph, masks: tuple[str, ...]) -> Iterator[str]:
+    """Learned tables that masks are looked up in, as T5's relative positions."""
+    waiting, seen = list(masks), set()
+    while waiting:
+        step = graph.maker(waiting.pop())
+        if step is None or step.name in seen or step.op in _COMPUTED:
+            continue
+        seen.add(step.name)
+        if step.op == "Gather" and graph.role(step.inputs[0]) == Role.WEIGHT:
+            yield step.inputs[0]
+        waiting += filter(None, step.inputs)
 
 
 def is_causal(graph: Graph, masks: tuple[str, ...]) -> bool:
@@ -167,7 +186,8 @@ def is_causal(graph: Graph, masks: tuple[str, ...]) -> bool:
         if step is None or step.name in seen:
             continue
         seen.add(step.name)
-        if step.op in _COMPARE:
+        positions = [name for name in step.inputs if name and graph.maker(name) is not None]
+        if step.op == "Trilu" or (step.op in _COMPARE and len(positions) == 2):  # noqa: PLR2004
             return True
         waiting += [name for name in step.inputs if name and not graph.is_stream(name)]
     return False

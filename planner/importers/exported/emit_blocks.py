@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -43,6 +44,7 @@ def attend(out: Emission, step: Step) -> None:
     if not query[:-1] == key[:-1] == value[:-1] == ("tokens",):
         raise NoShape("keys of other sequences than the queries (cross-attention)")
     heads, kv_heads, head_dim = _heads(step, last(query), last(key), last(value))
+    step = _biased(out, step)
     kept = step.attributes
     said: dict[str, Any] = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
     said |= {"window": kept["window"], "softcap": kept["softcap"] or None}
@@ -54,6 +56,23 @@ def attend(out: Emission, step: Step) -> None:
     write = Step("kv_cache_write", "Cache", step.inputs[1:], (cache,))
     out.node("kv_cache_write", write, step.inputs[1:], (last(key) + last(value),))
     out.node("attention", step, [step.inputs[0], cache], shape, **said)
+
+
+def _biased(out: Emission, step: Step) -> Step:
+    """The step with Q behind the learned tables that its scores are shifted by.
+
+    They are no operand of a plan's attention: their weights count, their sums are one FLOP of Q's.
+    """
+    for place, table in enumerate(step.attributes.get("tables", ())):
+        elements, tied = out.take(table)
+        if elements and not tied:
+            shifted = f"{step.outputs[0]}.q{place}"
+            bias = Step(f"{step.name}/bias", "Add", (step.inputs[0], table), (shifted,))
+            out.node(
+                "elementwise", bias, bias.inputs[:1], out.shape(step.inputs[0]), weights=elements
+            )
+            step = replace(step, inputs=(shifted, *step.inputs[1:]))
+    return step
 
 
 def _heads(step: Step, query: int, key: int, value: int) -> tuple[int, int, int]:

@@ -78,7 +78,8 @@ def embedding(out: Emission, step: Step) -> None:
         raise NoShape("a table that another look-up owns")
     if entry not in out.shapes:
         whole = out.graph.sides(step.outputs[0])
-        out.shapes[entry] = out.inputs[entry] = out.layout.rows(whole and whole[: 1 - len(sides)])
+        rows = whole[: 1 - len(sides)] if whole else None
+        out.shapes[entry] = out.inputs[entry] = out.layout.rows(rows)
     shape = (*out.shapes[entry], prod(sides[1:]))
     out.node("embedding", step, [entry], shape, rows=sides[0], features=prod(sides[1:]))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.importers.exported.attention import attend
-from planner.importers.exported.graph import Graph, Role
+from planner.importers.exported.graph import Graph
 from planner.importers.exported.types import Step
 
 _HEADED = 4
@@ -152,7 +152,7 @@ def _plain(graph: Graph, step: Step) -> set[str]:
         "kv_heads": kv_heads,
         "causal": bool(step.attributes.get("is_causal")),
         "softcap": bool(step.attributes.get("softcap")),
-        "masks": (mask,) if mask and graph.role(mask) != Role.STREAM else (),
+        "masks": (mask,) if mask else (),
     }
     if graph.maker(operands[0]) is None and not graph.is_stream(operands[0]):
         return set()

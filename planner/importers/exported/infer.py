@@ -5,33 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from planner.importers.exported.sides import BROADCAST, UNCHANGED, quotient, together
 from planner.importers.exported.sizes import SizeReader
 from planner.importers.exported.types import Export, Side, Sides, Step, Value
 
-_BROADCAST = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Pow",
-        "Max",
-        "Min",
-        "Where",
-        "And",
-        "Or",
-        "Xor",
-        "Equal",
-        "Greater",
-        "Less",
-        "GreaterOrEqual",
-        "LessOrEqual",
-        "Mod",
-        "PRelu",
-        "Sum",
-        "Mean",
-    ]
-)
 _END = 2**31 - 2
 
 
@@ -55,7 +32,11 @@ class _Inference:
             "MatMul": self._matmul,
             "Unsqueeze": self._unsqueeze,
             "Squeeze": self._squeeze,
-            **dict.fromkeys(_BROADCAST, self._broadcast),
+            "ConstantOfShape": self._filled,
+            "Range": self._range,
+            "GatherElements": lambda step: [self.sides(step.read(1))],
+            **dict.fromkeys(UNCHANGED, self._same),
+            **dict.fromkeys(BROADCAST, self._broadcast),
             **dict.fromkeys(("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"), self._reduce),
         }
 
@@ -74,7 +55,9 @@ class _Inference:
         return value.sides if value else None
 
     def _complete(self, step: Step) -> None:
-        rule = self.rules.get(step.op, self._same)
+        rule = self.rules.get(step.op)
+        if rule is None:
+            return
         try:
             found = rule(step)
         except (IndexError, TypeError, ValueError):
@@ -92,6 +75,18 @@ class _Inference:
     def _same(self, step: Step) -> Sequence[Sides | None]:
         return [self.sides(step.read(0))]
 
+    def _filled(self, step: Step) -> Sequence[Sides | None]:
+        sizes = self.sizes.of(step.read(0))
+        if sizes is None or not all(size is not None for size in sizes):
+            return [None]
+        return [tuple(size for size in sizes if size is not None)]
+
+    def _range(self, step: Step) -> Sequence[Sides | None]:
+        start, limit, stride = (self.sizes.of(name) for name in step.inputs)
+        if start != (0,) or stride != (1,) or not limit or limit[0] is None:
+            return [None]
+        return [(limit[0],)]
+
     def _unknown(self, step: Step, axis: int) -> str:
         return f"? of {step.outputs[0]} axis {axis}"
 
@@ -107,7 +102,7 @@ class _Inference:
         open_places = [place for place, side in enumerate(sides) if side in {None, -1}]
         if len(open_places) == 1 and before is not None:
             rest = [side for side in sides if side not in {None, -1}]
-            sides[open_places[0]] = _quotient(before, [s for s in rest if s is not None])
+            sides[open_places[0]] = quotient(before, [s for s in rest if s is not None])
         return [
             tuple(
                 self._unknown(step, place) if side is None or side == -1 else side
@@ -177,7 +172,7 @@ class _Inference:
             self._unknown(step, place) if side is None else side
             for place, side in enumerate(target)
         )
-        return [_together([before, filled])]
+        return [together([before, filled])]
 
     def _gather(self, step: Step) -> Sequence[Sides | None]:
         sides, ids = self.sides(step.inputs[0]), self.sides(step.inputs[1])
@@ -190,7 +185,7 @@ class _Inference:
         left, right = (self.sides(name) for name in step.inputs[:2])
         if left is None or right is None or min(len(left), len(right)) < 2:  # noqa: PLR2004
             return [None]
-        lead = _together([left[:-2], right[:-2]])
+        lead = together([left[:-2], right[:-2]])
         return [None if lead is None else (*lead, left[-2], right[-1])]
 
     def _axes(self, step: Step, rank: int) -> set[int]:
@@ -226,36 +221,4 @@ class _Inference:
     def _broadcast(self, step: Step) -> Sequence[Sides | None]:
         parts = [self.sides(name) for name in step.inputs if name]
         known = [part for part in parts if part is not None]
-        return [_together(known) if len(known) == len(parts) else None]
-
-
-def _together(parts: list[Sides]) -> Sides | None:
-    """NumPy's rule; of a named side and one not known the named one."""
-    longest = max(map(len, parts))
-    padded = [(1,) * (longest - len(part)) + part for part in parts]
-    found: list[Side] = []
-    for sides in zip(*padded, strict=True):
-        wide = sorted({side for side in sides if side != 1}, key=lambda s: str(s).startswith("?"))
-        named = [side for side in wide if not str(side).startswith("?")]
-        if len(named) > 1:
-            return None
-        found.append(wide[0] if wide else 1)
-    return tuple(found)
-
-
-def _quotient(before: Sides, rest: Sequence[Side]) -> Side | None:
-    """What is left of a product of sides when others are divided out; None where it does not."""
-    names = [side for side in before if isinstance(side, str)]
-    top = bottom = 1
-    for side in before:
-        top *= side if isinstance(side, int) else 1
-    for side in rest:
-        if isinstance(side, int):
-            bottom *= side
-        elif side in names:
-            names.remove(side)
-        else:
-            return None
-    if top % bottom or len(names) > 1 or (names and top != bottom):
-        return None
-    return names[0] if names else top // bottom
+        return [together(known) if len(known) == len(parts) else None]

@@ -54,8 +54,8 @@ class Layout:
         return tuple(self._fixed(side) for side in (*head, *sides[1:]))
 
     def rows(self, sides: Sides | None) -> Shape:
-        """Of indices: one row a token, though the batch be left to broadcasting."""
-        if self.by_tokens and sides is not None and self.length in sides:
+        """Of indices: a row a token where the batch is left to broadcasting, or all is unknown."""
+        if self.by_tokens and (sides is None or self.length in sides):
             return ("tokens",)
         return self.of(sides)
 

@@ -207,6 +207,14 @@ def _notes(emission: Emission, outputs: list[str]) -> Iterable[str]:
             f"({shown}{', …' if len(side) > _NAMED else ''})"
         )
     left = [w for n, w in graph.export.weights.items() if _left(emission, n)]
+    unused = [w for w in left if not graph.readers(w.name)]
+    if unused:
+        shown = ", ".join(w.name for w in unused[:_NAMED])
+        yield (
+            f"{sum(w.elements for w in unused)} stored numbers that no output needs are left "
+            f"out ({shown}{', …' if len(unused) > _NAMED else ''})"
+        )
+    left = [w for w in left if graph.readers(w.name)]
     if left:
         shown = ", ".join(f"{w.name} {list(w.sides)}" for w in left[:_NAMED])
         yield (
@@ -217,6 +225,11 @@ def _notes(emission: Emission, outputs: list[str]) -> Iterable[str]:
     if unread:
         yield f"inputs that no node reads: {', '.join(unread[:_NAMED])}" + (
             f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+        )
+    if any(s.op == "Attend" and s.attributes.get("masked") for s in graph.ordered()):
+        yield (
+            "masks tell only which way attention looks: a window in them is not seen, so that all "
+            "earlier tokens count"
         )
     length = emission.layout.length
     if isinstance(length, int):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,13 +37,25 @@ def torch_export(file: Path) -> Export:
     if not file.is_file():
         raise UsageError(f"{file} cannot be read: no such file")
     try:
-        program = torch.export.load(file)
+        with _quiet():
+            program = torch.export.load(file)
     except Exception as error:
         hint = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         raise UsageError(
             f"{file} is no torch.export program that this torch reads", hint
         ) from error
     return program_export(program)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch's log of what it could not read to itself: the error says it again."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _package() -> Any:
