@@ -274,3 +274,70 @@ def test_runs_of_runs_are_a_cycle(tmp_path):
 def test_helpers_of_this_file_stand_on_what_onnx_checks():
     for model in (onnx_models.mlp(), onnx_models.decoder(), onnx_models.tower()):
         onnx.checker.check_model(model)
+
+
+def test_positions_compared_with_a_constant_hide_nothing(tmp_path):
+    model = onnx_models.decoder()
+    for node in model.graph.node:
+        if node.op_type == "Greater":  # every position is above −1: a mask of padding, so to speak
+            node.input[1] = "minus_one"
+    found = imported(tmp_path, model)
+    assert kv_bytes_per_token(graph_of(found)) == 0
+
+
+@pytest.mark.parametrize(("upper", "cached"), [(1, 3 * 2 * 32 * 2), (2, 0)])
+def test_a_stored_triangle_is_a_mask_that_looks_back(tmp_path, upper, cached):
+    model = onnx_models.decoder(causal=False)
+    mask = np.triu(np.full((7, 7), -1e9, np.float32), upper).reshape(1, 1, 7, 7)
+    held = next(tensor for tensor in model.graph.initializer if tensor.name == "mask")
+    model.graph.initializer.remove(held)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(mask, "mask"))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[1].dim_value = 7
+    assert kv_bytes_per_token(graph_of(imported(tmp_path, model))) == cached
+
+
+def test_a_learned_bias_of_the_scores_keeps_its_weights(tmp_path):
+    b = onnx_models.Builder()
+    b.constant("buckets", np.zeros((7, 7)))
+    b.weight("relative.weight", 32, 2)
+    ids = b.add("Add", "buckets", b.constant("nought", 0), out="ids")
+    looked = b.add("Gather", "relative.weight", ids, out="looked")
+    bias = b.add("Transpose", looked, out="bias", perm=[2, 0, 1])
+    q, k, v = (
+        onnx_models.heads_of(b, b.linear("x", f"{part}_proj", 8, 8), part, 2, 4) for part in "qkv"
+    )
+    turned = b.add("Transpose", k, out="kt", perm=[0, 1, 3, 2])
+    scores = b.add("Add", b.add("MatMul", q, turned, out="scores"), bias, out="biased")
+    values = b.add("MatMul", b.add("Softmax", scores, out="p"), v, out="values")
+    back = b.add("Transpose", values, out="back", perm=[0, 2, 1, 3])
+    b.add("Reshape", back, b.constant("rows", [0, 0, 8]), out="y")
+    model = b.model({"x": (onnx_models.FLOAT, ["n", 7, 8])}, {"y": ["n", 7, 8]})
+    found = imported(tmp_path, model)
+    assert parameters(graph_of(found)) == 3 * 8 * 8 + 32 * 2
+    assert found.data["blocks"]["whole"]["nodes"]["relative"]["weights"] == 64
+
+
+def test_a_node_without_what_it_needs_is_refused(tmp_path):
+    model = onnx_models.grouped()
+    node = next(node for node in model.graph.node if node.op_type == "GroupQueryAttention")
+    del node.attribute[:]
+    with pytest.raises(UsageError, match="has no num_heads and no kv_num_heads"):
+        imported(tmp_path, model)
+    model = onnx_models.mlp()
+    del model.graph.node[0].input[1]
+    with pytest.raises(UsageError, match="lacks inputs"):
+        imported(tmp_path, model)
+    model = onnx_models.mlp()
+    del model.graph.node[-1]
+    with pytest.raises(UsageError, match=r"no node writes the output 'head\.z'"):
+        imported(tmp_path, model)
+
+
+def test_what_is_stored_and_no_nodes_is_said(tmp_path):
+    model = onnx_models.mlp()
+    model.graph.initializer.append(
+        onnx.numpy_helper.from_array(np.ones((3, 4), np.float32), "spare")
+    )
+    notes = imported(tmp_path, model).notes
+    assert [note for note in notes if "12 stored numbers that no output needs" in note]

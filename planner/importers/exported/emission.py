@@ -27,6 +27,10 @@ class Made:
     """What its weights are stored in, where that is narrower than 16 bits."""
 
 
+_SAID = {"Attend": "attention", "Core": "attention", "AddThird": "Add"}
+"""What steps that patterns made are called in refusals."""
+
+
 @dataclass
 class Emission:
     """Nodes so far, the shapes of their tensors, and what could not be said."""
@@ -60,7 +64,8 @@ class Emission:
     def _refuse(self, step: Step, reason: str) -> None:
         """Note it; one that only reads what was refused before is no further fault."""
         follows = reason and any(self.known(tensor) in self.broken for tensor in step.inputs)
-        key = f"{step.op}: {reason}" if reason else step.op
+        op = _SAID.get(step.op, step.op)
+        key = f"{op}: {reason}" if reason else op
         if not follows:
             self.refused.setdefault(key, []).append(step.name)
         self.broken |= set(step.outputs)

@@ -145,7 +145,28 @@ def _steps(onnx: Any, graph: Any) -> Iterator[Step]:
         name = node.name or f"{node.op_type}_{position}"
         name = f"{name}#{position}" if name in named else name
         named.add(name)
+        _check(name, node, attributes)
         yield Step(name, _op(node), tuple(node.input), tuple(node.output), _plain(onnx, attributes))
+
+
+_NEEDED = {
+    "Concat": ("axis",),
+    "GroupQueryAttention": ("num_heads", "kv_num_heads"),
+    "MultiHeadAttention": ("num_heads",),
+    "MatMulNBits": ("K", "N"),
+}
+_SOURCES = frozenset({"RandomNormal", "RandomUniform", "Constant"})
+_TWO = frozenset({"MatMul", "Gemm", "Add", "Sub", "Mul", "Div", "Pow", "Gather", "Conv", "Expand"})
+
+
+def _check(name: str, node: Any, attributes: dict[str, Any]) -> None:
+    """Raise UsageError for a node without what its operator cannot be without."""
+    lacking = [each for each in _NEEDED.get(node.op_type, ()) if each not in attributes]
+    if lacking:
+        raise UsageError(f"the node '{name}' ({node.op_type}) has no {' and no '.join(lacking)}")
+    fewest = 2 if node.op_type in _TWO else 0 if node.op_type in _SOURCES else 1
+    if len(list(filter(None, node.input[:fewest]))) < fewest or not any(node.output):
+        raise UsageError(f"the node '{name}' ({node.op_type}) lacks inputs or outputs")
 
 
 _OWN_DOMAINS = ("", "ai.onnx", "com.microsoft")

@@ -88,6 +88,10 @@ def _ask(graph: Graph, attention: str | None) -> None:
 
 def _outputs(graph: Graph, caches: set[str]) -> list[str]:
     """What the model is asked for: not the caches it hands back, nor what follows from sizes."""
+    written = {tensor for step in graph.export.steps for tensor in step.outputs}
+    for tensor in graph.export.outputs:
+        if tensor not in written:
+            raise UsageError(f"no node writes the output '{tensor}'")
     held = set(caches)
     for step in graph.ordered():
         if step.op == "Attend":
