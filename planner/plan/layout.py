@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from planner.cost.engine import resolve
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
 from planner.ops.types import Exchange, ExpertLayout, Formats
+from planner.plan.engines import engine_of
 from planner.plan.load import step_load
 from planner.spec.conditions import first
 from planner.spec.question import Question
@@ -21,9 +21,8 @@ def expert_layout(question: Question, chosen: Formats) -> ExpertLayout:
     parallel = question.deployment.parallel
     if parallel.expert <= parallel.tensor:
         return ExpertLayout(parallel.tensor, parallel.expert)
-    deployment, backend, gpu = question.deployment, question.backend, question.gpu
-    engine = resolve(deployment, backend, gpu, chosen, step_load(deployment).kind)
-    choice = first(backend.exchange, engine.facts)
+    engine = engine_of(question, chosen, step_load(question.deployment).kind)
+    choice = first(question.backend.exchange, engine.facts)
     exchange = cast("Exchange", choice.value if choice else "gather")
     return ExpertLayout(parallel.tensor, parallel.expert, parallel.data, exchange)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.capture.types import FixedCosts
 from planner.cost.adjust import Adjustments, MeasuredEstimator, adjustments
 from planner.cost.constants import Constants, candidates
-from planner.cost.engine import Engine, resolve
+from planner.cost.engine import Engine
 from planner.cost.estimate import CalibratedEstimator
 from planner.cost.estimator import Estimator, RooflineEstimator
 from planner.cost.network import Network
@@ -20,6 +20,7 @@ from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats
+from planner.plan.engines import engine_of
 from planner.plan.identity import model_digest
 from planner.plan.layout import check_experts, expert_layout
 from planner.plan.memo import remembered
@@ -70,8 +71,7 @@ class Prepared:
 
     def engine(self, kind: str) -> Engine:
         """The engine as a step of that kind sees it."""
-        question = self.question
-        return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+        return engine_of(self.question, self.formats, kind)
 
 
 def network_of(deployment: DeploymentSpec) -> Network | None:

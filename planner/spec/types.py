@@ -81,6 +81,7 @@ from planner.spec.kinds.precision import (
     layer_numbers,
 )
 from planner.spec.kinds.reserve import Lever, ReserveSpec
+from planner.spec.kinds.serving import ServingHost, ServingSpec
 
 __all__ = [
     "KINDS",
@@ -141,6 +142,8 @@ __all__ = [
     "Scalar",
     "SequenceGroup",
     "SequenceItem",
+    "ServingHost",
+    "ServingSpec",
     "SizeRange",
     "SlotSpec",
     "Spec",
