@@ -13,9 +13,10 @@ from planner.importers.exported.attention import join_attention
 from planner.importers.exported.emission import Emission
 from planner.importers.exported.emit_blocks import EMITTERS
 from planner.importers.exported.fused import join_fused
-from planner.importers.exported.graph import ALIASES, Graph, Role
+from planner.importers.exported.graph import ALIASES, Graph
 from planner.importers.exported.layout import found_layout
 from planner.importers.exported.norms import join_norms
+from planner.importers.exported.notes import notes_of
 from planner.importers.exported.products import join_products
 from planner.importers.exported.rope import join_ropes
 from planner.importers.exported.shards import with_shards
@@ -72,7 +73,7 @@ def converted(export: Export, name: str, source: str, options: Options) -> Found
         emission.nodes = with_shards(emission.nodes, written)
     blocks, sequence = sequence_of(emission, written)
     data = _data(emission, blocks, sequence, {"name": name, "title": name, "source": source})
-    return Found(data, tuple(_notes(emission, outputs)), _facts(emission))
+    return Found(data, tuple(notes_of(emission, outputs)), _facts(emission))
 
 
 def _ask(graph: Graph, attention: str | None) -> None:
@@ -197,56 +198,6 @@ def _rules(blocks: Blocks) -> list[dict[str, Any]]:
         {"match": sorted(nodes), "weights": dtype}
         for dtype, nodes in sorted(blocks.formats.items())
     ]
-
-
-def _notes(emission: Emission, outputs: list[str]) -> Iterable[str]:
-    graph = emission.graph
-    side = Counter(
-        step.op for step in graph.export.steps if graph.role(step.outputs[0]) == Role.SIDE
-    )
-    if side:
-        shown = ", ".join(f"{count} {op}" for op, count in side.most_common(_NAMED))
-        yield (
-            f"{side.total()} nodes that compute shapes, positions and masks are not planned "
-            f"({shown}{', …' if len(side) > _NAMED else ''})"
-        )
-    left = [w for n, w in graph.export.weights.items() if _left(emission, n)]
-    unused = [w for w in left if not graph.readers(w.name)]
-    if unused:
-        shown = ", ".join(w.name for w in unused[:_NAMED])
-        yield (
-            f"{sum(w.elements for w in unused)} stored numbers that no output needs are left "
-            f"out ({shown}{', …' if len(unused) > _NAMED else ''})"
-        )
-    left = [w for w in left if graph.readers(w.name)]
-    if left:
-        shown = ", ".join(f"{w.name} {list(w.sides)}" for w in left[:_NAMED])
-        yield (
-            f"{sum(w.elements for w in left)} stored numbers are no parameters of a node: tables, "
-            f"masks, scales ({shown}{', …' if len(left) > _NAMED else ''})"
-        )
-    unread = [n for n in graph.export.inputs if n not in emission.inputs]
-    if unread:
-        yield f"inputs that no node reads: {', '.join(unread[:_NAMED])}" + (
-            f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
-        )
-    if any(s.op == "Attend" and s.attributes.get("masked") for s in graph.ordered()):
-        yield (
-            "masks tell only which way attention looks: a window in them is not seen, so that all "
-            "earlier tokens count"
-        )
-    length = emission.layout.length
-    if isinstance(length, int):
-        yield f"exported for sequences of {length} tokens: a step that asks for others scales it"
-    dropped = [name for name in graph.export.outputs if name not in outputs]
-    if dropped and not set(dropped) <= {graph.source(name) for name in outputs}:
-        yield f"{len(dropped)} outputs are caches, which the plan counts itself"
-
-
-def _left(emission: Emission, name: str) -> bool:
-    weight = emission.graph.export.weights[name]
-    floating = weight.dtype not in {"int", "bool"} and weight.elements > 1
-    return floating and name not in emission.taken
 
 
 def _facts(emission: Emission) -> dict[str, Any]:
