@@ -86,6 +86,7 @@ def resolve(
         "data": deployment.parallel.data,
         "pipeline": deployment.parallel.pipeline,
         "expert": deployment.parallel.expert,
+        "context": deployment.parallel.context,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,

@@ -101,7 +101,8 @@ class _Builder:
     def graph(self) -> ModelGraph:
         """What was built."""
         kinds, runs = tuple(self.kinds), _merged(self.runs)
-        return ModelGraph(self.model.name, kinds, runs, self.formats, self.layout.tensor)
+        ranks, context = self.layout.tensor, self.layout.context
+        return ModelGraph(self.model.name, kinds, runs, self.formats, ranks, context=context)
 
     def run(self) -> None:
         self.faults: list[Fault] = []

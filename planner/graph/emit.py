@@ -14,6 +14,7 @@ from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
 from planner.graph.types import Block, Node
 from planner.ops import OPERATORS
+from planner.ops.context_attention import over_context
 from planner.ops.pointwise import Quantize
 from planner.ops.types import ExpertLayout, Formats, Operator, Spread, Tensor, show_shape
 from planner.registry import nearest
@@ -93,7 +94,7 @@ class Emitter:
                 name, f"operator '{node.op}' reads {wanted} tensors, got {len(inputs)}"
             )
         try:
-            spread = op.spread(self.layout)
+            spread = over_context(op.spread(self.layout), self.layout.context)
             if spread.op and self.layout.tensor > 1:
                 shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
                 check_cut(spread.op, shapes, self._formats(name))
@@ -227,7 +228,8 @@ class Emitter:
             last = position == len(parts) - 1
             written = outputs if last else (f"{name}.{part.name}",)
             own = f"{name}.{part.name}"
-            self._add(own, f"{op_name}.{part.name}", part.op, read, written, composite=name)
+            kind = part.kind or f"{op_name}.{part.name}"
+            self._add(own, kind, part.op, read, written, composite=name)
 
     @property
     def _whole(self) -> bool:

@@ -243,7 +243,7 @@ Exchange = Literal["gather", "all_to_all"]
 
 @dataclass(frozen=True)
 class ExpertLayout:
-    """Over how many ranks a model is cut, and how its experts lie on them."""
+    """Over how many ranks a model is cut, how experts lie on them, how many share a context."""
 
     tensor: int = 1
     experts: int = 1
@@ -252,6 +252,7 @@ class ExpertLayout:
     """Data replicas whose tokens meet at one set of experts."""
     exchange: Exchange = "gather"
     """How they meet: all ranks see all tokens, or each token goes to its experts' ranks."""
+    context: int = 1
 
 
 @dataclass(frozen=True)
@@ -270,13 +271,13 @@ class Spread:
 
 @dataclass(frozen=True)
 class Part:
-    """One operator of a composite. ``inputs`` are positions: of the composite's inputs (int), or a
-    part's name.
-    """
+    """One operator of a composite; it reads the composite's inputs by position, parts by name."""
 
     name: str
     op: Operator
     inputs: tuple[int | str, ...]
+    kind: str | None = None
+    """What the catalogue calls its operator; by default the composite's name and the part's."""
 
 
 def divide(count: int, ranks: int, what: str) -> int:

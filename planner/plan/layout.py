@@ -20,12 +20,13 @@ def expert_layout(question: Question, chosen: Formats) -> ExpertLayout:
     """Experts within each replica's tensor ranks, or over those of all replicas."""
     parallel = question.deployment.parallel
     if parallel.expert <= parallel.tensor:
-        return ExpertLayout(parallel.tensor, parallel.expert)
+        return ExpertLayout(parallel.tensor, parallel.expert, context=parallel.context)
     deployment, backend, gpu = question.deployment, question.backend, question.gpu
     engine = resolve(deployment, backend, gpu, chosen, step_load(deployment).kind)
     choice = first(backend.exchange, engine.facts)
     exchange = cast("Exchange", choice.value if choice else "gather")
-    return ExpertLayout(parallel.tensor, parallel.expert, parallel.data, exchange)
+    sizes = parallel.tensor, parallel.expert, parallel.data
+    return ExpertLayout(*sizes, exchange, parallel.context)
 
 
 def check_experts(deployment: DeploymentSpec, graph: ModelGraph) -> None:

@@ -20,8 +20,10 @@ from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats
+from planner.plan.context import check_context
 from planner.plan.identity import model_digest
 from planner.plan.layout import check_experts, expert_layout
+from planner.plan.load import step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
 from planner.spec.question import Question
@@ -99,6 +101,10 @@ def prepare(question: Question) -> Prepared:
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
+    if deployment.parallel.context > 1:
+        kind = step_load(deployment).kind
+        engine = resolve(deployment, question.backend, question.gpu, chosen.formats, kind)
+        check_context(deployment, engine, _on_one_rank(question, chosen))
     try:
         graph = remembered(
             ("graph", model_digest(question), chosen, layout),
@@ -153,7 +159,10 @@ def _staged(
 
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
-    question, chosen = prepared.question, prepared.scheme
+    return _on_one_rank(prepared.question, prepared.scheme)
+
+
+def _on_one_rank(question: Question, chosen: Scheme) -> ModelGraph:
     key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)

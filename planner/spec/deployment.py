@@ -21,7 +21,7 @@ def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
     faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
-    faults += _speculation(deployment)
+    faults += [*_context(deployment), *_speculation(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -113,6 +113,16 @@ def _experts(deployment: DeploymentSpec) -> list[Fault]:
     message = f"{parallel.expert} do not fit tensor {tensor} × data {parallel.data} ranks"
     hint = f"a divisor of {tensor}, or {everywhere}: expert parallelism reuses those ranks"
     return [place.fault(said(place.path, message), hint)]
+
+
+def _context(deployment: DeploymentSpec) -> list[Fault]:
+    """Ranks that share a context are tensor ranks side by side."""
+    parallel = deployment.parallel
+    if parallel.tensor % parallel.context == 0:
+        return []
+    place = parallel.origin.at("context")
+    message = f"{parallel.context} do not divide tensor {parallel.tensor} ranks"
+    return [place.fault(said(place.path, message), f"a divisor of {parallel.tensor}")]
 
 
 def _nodes(deployment: DeploymentSpec) -> list[Fault]:

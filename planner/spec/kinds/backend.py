@@ -136,6 +136,18 @@ class KernelName(Spec):
     )
 
 
+class ContextRule(Spec):
+    """A kind of attention whose cache the engine spreads over ranks (`parallel.context`)."""
+
+    attention: Literal["grouped", "latent"] = Field(
+        description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
+    )
+    since: str = Field(description="The first version that does it")
+    when: Conditions = Field(default_factory=dict)
+    source: str
+    note: str | None = None
+
+
 class CaptureMode(Spec):
     """Which CUDA Graph mode runs under which conditions."""
 
@@ -215,6 +227,9 @@ class BackendSpec(CatalogSpec):
         (),
         description="How tokens of several data replicas reach their experts: `gather` (all ranks"
         " see all tokens, the default) or `all_to_all`",
+    )
+    context: tuple[ContextRule, ...] = Field(
+        (), description="What it spreads over ranks that share a context; without rules nothing"
     )
     capture: CaptureSpec
     host: HostSpec

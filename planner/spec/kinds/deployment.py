@@ -18,6 +18,13 @@ class Parallel(Spec):
     pipeline: int = Field(1, ge=1, le=1024)
     expert: int = Field(1, ge=1, le=1024)
     data: int = Field(1, ge=1, le=1024)
+    context: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Tensor ranks that share each sequence's KV cache, where by default each holds"
+        " all of it for its heads (decode context parallelism); adds no GPUs",
+    )
 
 
 class Backend(Spec):
