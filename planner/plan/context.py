@@ -24,7 +24,8 @@ def check_context(deployment: DeploymentSpec, engine: Engine, whole: ModelGraph)
     if deployment.parallel.context == 1:
         return
     origin = deployment.origin.at("parallel", "context")
-    found = next(chain(_of_engine(engine, whole), _of_heads(deployment, whole)), None)
+    by_engine = _of_engine(deployment.backend.version, engine, whole)
+    found = next(chain(by_engine, _of_heads(deployment, whole)), None)
     if found:
         raise SpecError([origin.fault(*found)])
 
@@ -40,9 +41,9 @@ def most_context(tensor: int, whole: ModelGraph) -> int:
     return tensor if "latent" in _kinds(whole) else 1
 
 
-def _of_engine(engine: Engine, whole: ModelGraph) -> Iterator[tuple[str, str]]:
+def _of_engine(asked: str | None, engine: Engine, whole: ModelGraph) -> Iterator[tuple[str, str]]:
     """Why the engine does not, and what to do."""
-    title, asked = engine.spec.title, str(engine.as_asked.facts["version"])
+    title, asked = engine.spec.title, asked or engine.version
     for kind in _kinds(whole):
         rules = [rule for rule in engine.spec.context if rule.attention == kind]
         said = f"{title} {asked} does not spread the cache of {kind} attention over ranks"

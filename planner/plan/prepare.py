@@ -162,6 +162,11 @@ def whole_graph(prepared: Prepared) -> ModelGraph:
     return _on_one_rank(prepared.question, prepared.scheme)
 
 
+def graph_on_one_rank(question: Question) -> ModelGraph:
+    """The same of a question that may not be possible as asked. Raises SpecError."""
+    return _on_one_rank(question, scheme_of(question))
+
+
 def _on_one_rank(question: Question, chosen: Scheme) -> ModelGraph:
     key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = remembered(
