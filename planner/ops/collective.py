@@ -79,7 +79,16 @@ class AllGather(Collective):
         return Work(link_bytes=self.share() * self.message_bytes(site))
 
 
-@operator("reduce_scatter")
+@dataclass(frozen=True)
+class RowGather(AllGather):
+    """Joins the ranks' rows, as of sequence parallelism."""
+
+    about: ClassVar[str] = "join the rows of tensor-parallel ranks"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((inputs[0][0] * self.ranks, *inputs[0][1:]),)
+
+
 @dataclass(frozen=True)
 class ReduceScatter(Collective):
     """Sums a tensor over the ranks and leaves each its slice of the last side.
@@ -99,6 +108,19 @@ class ReduceScatter(Collective):
     def work(self, site: Site) -> Work:
         sent = self.share() * self.message_bytes(site)
         return Work(vector_flops=site.elements(), link_bytes=sent)
+
+
+@dataclass(frozen=True)
+class RowScatter(ReduceScatter):
+    """The same over rows: what an all-reduce is without its all-gather.
+
+    Source: Korthikanti et al. (arXiv 2205.05198), sequence parallelism.
+    """
+
+    about: ClassVar[str] = "sum over ranks, of which each keeps some rows"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((inputs[0][0] / self.ranks, *inputs[0][1:]),)
 
 
 @operator("send")

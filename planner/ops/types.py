@@ -253,6 +253,8 @@ class ExpertLayout:
     exchange: Exchange = "gather"
     """How they meet: all ranks see all tokens, or each token goes to its experts' ranks."""
     context: int = 1
+    sequence: bool = False
+    """Whether ranks share the rows of what they would all compute (sequence parallelism)."""
 
 
 @dataclass(frozen=True)

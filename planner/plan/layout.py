@@ -1,32 +1,52 @@
-"""How a deployment lays a model's experts over its GPUs, as its engine does it."""
+"""How a deployment lays a model over its GPUs, as its engine does it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
-from planner.cost.engine import resolve
+from planner.cost.engine import Engine, resolve
+from planner.dtypes import bytes_per_element
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
 from planner.ops.types import Exchange, ExpertLayout, Formats
-from planner.plan.load import step_load
+from planner.plan.load import StepLoad
 from planner.spec.conditions import first
+from planner.spec.expr import evaluate
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 
 
-def expert_layout(question: Question, chosen: Formats) -> ExpertLayout:
-    """Experts within each replica's tensor ranks, or over those of all replicas."""
-    parallel = question.deployment.parallel
-    if parallel.expert <= parallel.tensor:
-        return ExpertLayout(parallel.tensor, parallel.expert, context=parallel.context)
-    deployment, backend, gpu = question.deployment, question.backend, question.gpu
-    engine = resolve(deployment, backend, gpu, chosen, step_load(deployment).kind)
-    choice = first(backend.exchange, engine.facts)
-    exchange = cast("Exchange", choice.value if choice else "gather")
-    sizes = parallel.tensor, parallel.expert, parallel.data
-    return ExpertLayout(*sizes, exchange, parallel.context)
+def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayout:
+    """How the ranks of a deployment share a step: experts, contexts, and rows where all do alike.
+
+    Experts lie within each replica's tensor ranks, or over those of all replicas.
+    """
+    deployment = question.deployment
+    parallel = deployment.parallel
+    layout = ExpertLayout(parallel.tensor, parallel.expert, context=parallel.context)
+    if parallel.tensor * parallel.data == 1:
+        return layout
+    engine = resolve(deployment, question.backend, question.gpu, chosen, step.kind)
+    if parallel.expert > parallel.tensor:
+        choice = first(question.backend.exchange, engine.facts)
+        exchange = cast("Exchange", choice.value if choice else "gather")
+        layout = replace(layout, replicas=parallel.data, exchange=exchange)
+    return replace(layout, sequence=_shares_rows(question, engine, chosen, step))
+
+
+def _shares_rows(question: Question, engine: Engine, chosen: Formats, step: StepLoad) -> bool:
+    """Whether the engine runs a step of that size with sequence parallelism."""
+    tensor, hidden = question.deployment.parallel.tensor, question.model.dims.get("hidden")
+    rule = first(question.backend.sequence, engine.facts)
+    if rule is None or tensor == 1 or not step.tokens or not isinstance(hidden, int):
+        return False
+    least = evaluate(rule.min_tokens, engine.whole_flags)
+    if rule.min_bytes is not None:
+        least = rule.min_bytes * tensor // (hidden * bytes_per_element(chosen.activations))
+    return hidden >= rule.min_hidden and step.tokens >= least
 
 
 def check_experts(deployment: DeploymentSpec, graph: ModelGraph) -> None:

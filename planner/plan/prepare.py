@@ -22,8 +22,8 @@ from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats
 from planner.plan.context import check_context
 from planner.plan.identity import model_digest
-from planner.plan.layout import check_experts, expert_layout
-from planner.plan.load import step_load
+from planner.plan.layout import check_experts, layout_of
+from planner.plan.load import StepLoad, step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
 from planner.spec.question import Question
@@ -44,6 +44,8 @@ class Prepared:
     """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+    layout: ExpertLayout
+    """How ranks share the model."""
 
     @property
     def formats(self) -> Formats:
@@ -89,11 +91,21 @@ def network_of(deployment: DeploymentSpec) -> Network | None:
     return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
 
 
-def prepare(question: Question) -> Prepared:
-    """Build the graph of a question on one rank. Raises SpecError with every fault."""
+def for_step(prepared: Prepared, step: StepLoad) -> Prepared:
+    """The question as the engine lays it out for a step of that size."""
+    layout = layout_of(prepared.question, prepared.formats, step)
+    return prepared if layout == prepared.layout else prepare(prepared.question, step)
+
+
+def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
+    """Build the graph of a question on one rank, laid out for its own step or another.
+
+    Raises SpecError with every fault.
+    """
     deployment = question.deployment
     chosen = scheme_of(question)
-    layout = expert_layout(question, chosen.formats)
+    step = step or step_load(deployment)
+    layout = layout_of(question, chosen.formats, step)
     ranks = max(layout.tensor, layout.experts)
     origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
     if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
@@ -102,8 +114,7 @@ def prepare(question: Question) -> Prepared:
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     if deployment.parallel.context > 1:
-        kind = step_load(deployment).kind
-        engine = resolve(deployment, question.backend, question.gpu, chosen.formats, kind)
+        engine = resolve(deployment, question.backend, question.gpu, chosen.formats, step.kind)
         check_context(deployment, engine, _on_one_rank(question, chosen))
     try:
         graph = remembered(
@@ -129,6 +140,7 @@ def prepare(question: Question) -> Prepared:
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
         stages,
         adjustments(measured, named, question.gpu.name, engine),
+        layout,
     )
 
 

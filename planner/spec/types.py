@@ -18,6 +18,7 @@ from planner.spec.kinds.backend import (
     KernelName,
     Limit,
     OpPatterns,
+    SequenceRule,
     SizeRange,
     SlotSpec,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "ResidualBand",
     "Scalar",
     "SequenceGroup",
+    "SequenceRule",
     "SequenceItem",
     "SizeRange",
     "SlotSpec",

@@ -148,6 +148,19 @@ class ContextRule(Spec):
     note: str | None = None
 
 
+class SequenceRule(Spec):
+    """When tensor ranks share the rows of norms and residual adds (sequence parallelism)."""
+
+    when: Conditions = Field(default_factory=dict)
+    min_hidden: int = Field(1, ge=1, description="Narrowest model for which the engine does it")
+    min_bytes: Bytes | None = Field(
+        None, description="Least hidden states of a step, over the ranks; in place of `min_tokens`"
+    )
+    min_tokens: Expression = Field("1", description="Least tokens of a step, over flags")
+    source: str
+    note: str | None = None
+
+
 class CaptureMode(Spec):
     """Which CUDA Graph mode runs under which conditions."""
 
@@ -230,6 +243,9 @@ class BackendSpec(CatalogSpec):
     )
     context: tuple[ContextRule, ...] = Field(
         (), description="What it spreads over ranks that share a context; without rules nothing"
+    )
+    sequence: tuple[SequenceRule, ...] = Field(
+        (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
     )
     capture: CaptureSpec
     host: HostSpec
