@@ -74,8 +74,21 @@ def resolve(
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
+    facts = _facts(deployment, version, gpu, formats, step)
+    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec)
+    named = None
+    if note:
+        named = _with_flags({**facts, "version": asked.version}, spec, asked.flags)
+    notes = (note,) if note else ()
+    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
+
+
+def _facts(
+    deployment: DeploymentSpec, version: str, gpu: GpuSpec, formats: Formats, step: str
+) -> dict[str, Scalar]:
+    """What conditions may ask, but for the flags."""
     memory = gpu.memory.visible or gpu.memory.capacity
-    facts: dict[str, Scalar] = {
+    return {
         "version": version,
         "gpu": gpu.name,
         "vendor": gpu.vendor,
@@ -87,6 +100,8 @@ def resolve(
         "pipeline": deployment.parallel.pipeline,
         "expert": deployment.parallel.expert,
         "context": deployment.parallel.context,
+        "prefill_context": deployment.parallel.prefill_context,
+        "speculates": deployment.speculation is not None,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,
@@ -94,12 +109,6 @@ def resolve(
         "kv_cache": formats.kv_cache,
         "step": step,
     }
-    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec)
-    named = None
-    if note:
-        named = _with_flags({**facts, "version": asked.version}, spec, asked.flags)
-    notes = (note,) if note else ()
-    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
 
 
 def _with_flags(

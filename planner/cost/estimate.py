@@ -176,7 +176,7 @@ class CalibratedEstimator:
     def _collective(self, op: Collective, site: Site) -> Part:
         fitted = self.constants.collective(op.library)
         shape = CollectiveShape(float(op.message_bytes(site)), float(op.ranks))
-        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
+        time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 

@@ -12,10 +12,11 @@ from planner.graph.attributes import make_operator
 from planner.graph.cut_blocks import check_cut
 from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
-from planner.graph.types import Block, Node
 from planner.graph.sequence import joined, needs_rows
+from planner.graph.types import Block, Node
 from planner.ops.collective import RowGather
 from planner.ops.context_attention import over_context
+from planner.ops.context_prompts import over_prompts
 from planner.ops.pointwise import Quantize
 from planner.ops.types import ExpertLayout, Formats, Operator, Spread, Tensor, show_shape
 from planner.registry import nearest
@@ -96,7 +97,9 @@ class Emitter:
             )
         try:
             inputs = self._whole_rows(name, op, inputs)
-            spread = over_context(op.spread(self.layout), self.layout.context)
+            spread = over_prompts(
+                over_context(op.spread(self.layout), self.layout.context), self.layout
+            )
             if spread.op and self.layout.tensor > 1:
                 shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
                 check_cut(spread.op, shapes, self._formats(name))
@@ -241,7 +244,10 @@ class Emitter:
             written = outputs if last else (f"{name}.{part.name}",)
             own = f"{name}.{part.name}"
             kind = part.kind or f"{op_name}.{part.name}"
-            self._add(own, kind, part.op, read, written, composite=name)
+            composite: str | None = name
+            if not op.one_kernel:
+                composite = own.rpartition(".")[0] if "." in part.name else None
+            self._add(own, kind, part.op, read, written, near=name, composite=composite)
 
     @property
     def _whole(self) -> bool:

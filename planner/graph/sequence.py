@@ -27,9 +27,7 @@ def joined(collective: str, layout: ExpertLayout) -> tuple[str, Operator]:
     return collective, kind(ranks=layout.tensor)  # type: ignore[call-arg]
 
 
-def needs_rows(
-    shape: Shape, op: Operator, shapes: Sequence[Shape], layout: ExpertLayout
-) -> bool:
+def needs_rows(shape: Shape, op: Operator, shapes: Sequence[Shape], layout: ExpertLayout) -> bool:
     """Whether a tensor holds this rank's rows alone, and its reader wants all of them.
 
     ``shapes`` are all that the reader takes.

@@ -24,6 +24,10 @@ class Collective(Operator):
         """The whole tensor: what every rank holds after a gather, before a scatter."""
         return site.outputs[0].bytes(site.load)
 
+    def span(self) -> int:
+        """Ranks side by side among which it passes."""
+        return self.ranks
+
     def share(self) -> float:
         """(N−1)/N, the part of the message that a rank sends."""
         return (self.ranks - 1) / self.ranks

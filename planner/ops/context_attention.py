@@ -29,7 +29,6 @@ from planner.ops.context import (
     ScaleParts,
     ScatterHeads,
 )
-from planner.ops.indexer import IndexCacheWrite
 from planner.ops.join import JoinPhases
 from planner.ops.latent_attention import LatentHeads, LatentScores, LatentValues, MlaDecode
 from planner.ops.mla import MlaCacheWrite, MlaExpand
@@ -71,6 +70,8 @@ class ContextAttention(Attention):
     """Grouped-query attention over new keys, and over one in ``ranks`` of those before."""
 
     ranks: int = 1
+
+    one_kernel: ClassVar[bool] = False
 
     def parts(self) -> tuple[Part, ...]:
         own = replace(self.layout(), span="new")
@@ -114,6 +115,8 @@ class ContextMlaDecode(MlaDecode):
 
     ranks: int = 1
 
+    one_kernel: ClassVar[bool] = False
+
     def layout(self) -> LatentHeads:
         whole = super().layout()
         return replace(whole, heads=whole.heads * self.ranks, ranks=self.ranks)
@@ -127,11 +130,11 @@ class ContextMlaDecode(MlaDecode):
         queries = GatherQueries(self.ranks, "decode_tokens")
         return (
             Part("queries", queries, (0, 1), "context_queries"),
-            Part("scores", GatheredScores(layout), ("queries", 2)),
-            Part("mask", AttentionMask(), ("scores",)),
-            Part("softmax", AttentionSoftmax(), ("mask",)),
-            Part("values", LatentValues(layout), ("softmax", 2)),
-            *_summed(self.ranks, layout.heads, "values"),
+            Part("past.scores", GatheredScores(layout), ("queries", 2), "mla_decode.scores"),
+            Part("past.mask", AttentionMask(), ("past.scores",), "mla_decode.mask"),
+            Part("past.softmax", AttentionSoftmax(), ("past.mask",), "mla_decode.softmax"),
+            Part("past.values", LatentValues(layout), ("past.softmax", 2), "mla_decode.values"),
+            *_summed(self.ranks, layout.heads, "past.values"),
         )
 
 
@@ -154,6 +157,8 @@ class ContextMlaExpand(MlaExpand):
 
     ranks: int = 1
 
+    one_kernel: ClassVar[bool] = False
+
     def parts(self) -> tuple[Part, ...]:
         own = {each.name: getattr(self, each.name) for each in fields(MlaExpand)}
         return (
@@ -169,23 +174,20 @@ _SPREAD: dict[type[Operator], type[Operator]] = {
     MlaDecode: ContextMlaDecode,
     MlaExpand: ContextMlaExpand,
 }
-_WHOLE = (IndexCacheWrite,)
 
 
 def over_context(spread: Spread, ranks: int) -> Spread:
     """The operator of a tensor rank, as one of ``ranks`` that share each sequence's cache.
 
-    Raises ValueError, in words for people, for a cache that no described engine spreads.
+    Raises ValueError, in words for people, for a cache that keeps a window.
     """
     op = spread.op
     if ranks == 1 or op is None:
         return spread
-    if isinstance(op, Attention) and (op.window or op.chunk):
-        raise ValueError("a cache that keeps a window is not spread over ranks")
-    if isinstance(op, _WHOLE):
-        raise ValueError("the cache of an indexer is not spread over ranks")
     kind = _SPREAD.get(type(op))
     if kind is None or (isinstance(op, Attention) and not op.cached):
         return spread
+    if isinstance(op, Attention) and (op.window or op.chunk):
+        raise ValueError("a cache that keeps a window is not spread over ranks")
     given: dict[str, Any] = {each.name: getattr(op, each.name) for each in fields(op)}
     return replace(spread, op=kind(**given, ranks=ranks))  # type: ignore[call-arg]

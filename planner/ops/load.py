@@ -137,6 +137,8 @@ class Load:
     """What an encoder in front of the model has to do in the same step, if anything."""
     routing: Routing = UNIFORM
     """How routers spread the tokens over experts."""
+    logits: Number | None = None
+    """Rows that get logits, where the groups are pieces of sequences and don't say."""
 
     @cached_property
     def tokens(self) -> Number:
@@ -186,6 +188,8 @@ class Load:
     @cached_property
     def sampled(self) -> Number:
         """Rows that get logits: the last token of a sequence, or every one that is verified."""
+        if self.logits is not None:
+            return self.logits
         return sum(g.count * (g.new_tokens if g.verified else 1) for g in self.groups)
 
     @cached_property

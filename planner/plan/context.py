@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from typing import Literal
 
 from planner.cost.engine import Engine
 from planner.errors import SpecError
@@ -13,21 +13,33 @@ from planner.ops.heads import Heads
 from planner.ops.indexer import IndexCacheWrite
 from planner.ops.mla import MlaCacheWrite
 from planner.spec.conditions import holds, refusals, version_key
-from planner.spec.types import ContextRule, DeploymentSpec
+from planner.spec.types import DeploymentSpec
+
+Ranks = Literal["tensor", "own"]
 
 
 def check_context(deployment: DeploymentSpec, engine: Engine, whole: ModelGraph) -> None:
-    """Refuse ranks that share a context where engine or model don't.
+    """Refuse ranks that share contexts or prompts where engine or model don't.
 
-    ``whole`` is the model's graph on one rank. Raises SpecError at `parallel.context`.
+    ``whole`` is the model's graph on one rank. Raises SpecError at the size that asks for it.
     """
-    if deployment.parallel.context == 1:
-        return
-    origin = deployment.origin.at("parallel", "context")
-    by_engine = _of_engine(deployment.backend.version, engine, whole)
-    found = next(chain(by_engine, _of_heads(deployment, whole)), None)
-    if found:
-        raise SpecError([origin.fault(*found)])
+    for field, ranks, what in _FIELDS:
+        if getattr(deployment.parallel, field) == 1:
+            continue
+        asked = deployment.backend.version or engine.version
+        found = list(_of_engine(asked, engine, whole, ranks, what))
+        if ranks == "tensor":
+            found += _of_heads(deployment, whole)
+        if found:
+            message, hint = found[0]
+            place = deployment.origin.at("parallel", field)
+            raise SpecError([place.fault(message, hint or f"set parallel.{field}: 1")])
+
+
+_FIELDS: tuple[tuple[str, Ranks, str], ...] = (
+    ("context", "tensor", "spread the cache of {} attention over tensor ranks"),
+    ("prefill_context", "own", "spread prompts of {} attention over ranks of their own"),
+)
 
 
 def most_context(tensor: int, whole: ModelGraph) -> int:
@@ -41,38 +53,36 @@ def most_context(tensor: int, whole: ModelGraph) -> int:
     return tensor if "latent" in _kinds(whole) else 1
 
 
-def _of_engine(asked: str | None, engine: Engine, whole: ModelGraph) -> Iterator[tuple[str, str]]:
-    """Why the engine does not, and what to do."""
-    title, asked = engine.spec.title, asked or engine.version
-    for kind in _kinds(whole):
-        rules = [rule for rule in engine.spec.context if rule.attention == kind]
-        said = f"{title} {asked} does not spread the cache of {kind} attention over ranks"
-        if not rules:
-            message = f"no described version of {title} spreads the cache of {kind} attention"
-            yield f"{message} over ranks", "set parallel.context: 1"
-            continue
+def _of_engine(
+    asked: str, engine: Engine, whole: ModelGraph, ranks: Ranks, what: str
+) -> Iterator[tuple[str, str]]:
+    """Why the engine does not, and what to do; no word where nothing but 1 helps."""
+    title, kinds = engine.spec.title, _kinds(whole)
+    for kind in kinds:
+        said = what.format(kind)
+        rules = [r for r in engine.spec.context if (r.attention, r.ranks) == (kind, ranks)]
         due = [rule for rule in rules if version_key(rule.since) <= version_key(asked)]
-        if not due:
+        if not rules:
+            yield f"no described version of {title} can {said}", ""
+        elif not due:
             first = min(rules, key=lambda rule: version_key(rule.since)).since
-            yield said, f"{title} does from {first} on: set backend.version: '{first}'"
+            hint = f"{title} can from {first} on: set backend.version: '{first}'"
+            yield f"{title} {asked} cannot {said}", hint
         elif not any(holds(rule.when, engine.facts) for rule in due):
-            yield said, _wanted(due[0], engine)
-
-
-def _wanted(rule: ContextRule, engine: Engine) -> str:
-    return "; ".join(refusals(rule.when, engine.facts))
+            hint = "; ".join(refusals(due[0].when, engine.facts))
+            yield f"{title} cannot {said} as asked", hint
+    if not kinds:
+        yield f"{whole.name} keeps no KV cache", ""
 
 
 def _of_heads(deployment: DeploymentSpec, whole: ModelGraph) -> Iterator[tuple[str, str]]:
     """Why the ranks do not share a context evenly. Source: vllm@0.26.0 config/model.py:1249."""
     tensor, context = deployment.parallel.tensor, deployment.parallel.context
-    if not _kinds(whole):
-        yield f"{whole.name} keeps no KV cache", "set parallel.context: 1"
     for heads in _grouped(whole):
         copies, rest = divmod(tensor, heads.kv_heads)
         said = f"{tensor} ranks hold each of {heads.kv_heads} KV heads {max(1, copies)} times"
-        if rest or copies < 2:
-            yield f"{said}: there is nothing to share", "set parallel.context: 1"
+        if rest or copies <= 1:
+            yield f"{said}: there is nothing to share", ""
         elif copies % context:
             yield f"{said}, which {context} do not divide", f"a divisor of {copies}"
         elif heads.heads // heads.kv_heads % context:

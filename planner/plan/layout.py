@@ -26,11 +26,19 @@ def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayo
     """
     deployment = question.deployment
     parallel = deployment.parallel
-    layout = ExpertLayout(parallel.tensor, parallel.expert, context=parallel.context)
-    if parallel.tensor * parallel.data == 1:
+    layout = ExpertLayout(
+        parallel.tensor,
+        parallel.expert,
+        context=parallel.context,
+        prompts=parallel.prefill_context,
+    )
+    if parallel.gpus == 1:
         return layout
     engine = resolve(deployment, question.backend, question.gpu, chosen, step.kind)
-    if parallel.expert > parallel.tensor:
+    if parallel.expert > parallel.tensor and parallel.prefill_context > 1:
+        # Source: vllm@0.26.0 layers/fused_moe/runner/moe_runner.py:759, :778
+        layout = replace(layout, replicas=parallel.prefill_context)
+    elif parallel.expert > parallel.tensor:
         choice = first(question.backend.exchange, engine.facts)
         exchange = cast("Exchange", choice.value if choice else "gather")
         layout = replace(layout, replicas=parallel.data, exchange=exchange)
@@ -43,20 +51,28 @@ def _shares_rows(question: Question, engine: Engine, chosen: Formats, step: Step
     rule = first(question.backend.sequence, engine.facts)
     if rule is None or tensor == 1 or not step.tokens or not isinstance(hidden, int):
         return False
-    least = evaluate(rule.min_tokens, engine.whole_flags)
+    least = float(evaluate(rule.min_tokens, engine.whole_flags))
     if rule.min_bytes is not None:
         least = rule.min_bytes * tensor // (hidden * bytes_per_element(chosen.activations))
     return hidden >= rule.min_hidden and step.tokens >= least
 
 
 def check_experts(deployment: DeploymentSpec, graph: ModelGraph) -> None:
-    """Refuse expert parallelism of a model without experts. Raises SpecError."""
-    if deployment.parallel.expert == 1:
-        return
-    if not any(isinstance(node.op, Moe) for block in graph.kinds for node in block.nodes):
-        origin = deployment.origin.at("parallel", "expert")
+    """Refuse expert parallelism of a model without experts, and of experts some ranks of a replica.
+
+    Groups of ranks that share prompts share all experts. Raises SpecError.
+    """
+    parallel, origin = deployment.parallel, deployment.origin
+    routed = any(isinstance(node.op, Moe) for block in graph.kinds for node in block.nodes)
+    if parallel.expert > 1 and not routed:
         message = f"{graph.name} has no routed experts to share out"
-        raise SpecError([origin.fault(message, "set parallel.expert: 1")])
+        place = origin.at("parallel", "expert")
+        raise SpecError([place.fault(message, "set parallel.expert: 1")])
+    ranks = parallel.tensor * parallel.prefill_context
+    if routed and parallel.prefill_context > 1 and parallel.expert != ranks:
+        message = f"experts over other than all {ranks} ranks that share prompts are not described"
+        place = origin.at("parallel", "prefill_context")
+        raise SpecError([place.fault(message, f"set parallel.expert: {ranks}")])
 
 
 def routing(deployment: DeploymentSpec) -> Routing:

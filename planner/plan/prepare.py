@@ -26,6 +26,7 @@ from planner.plan.layout import check_experts, layout_of
 from planner.plan.load import StepLoad, step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
+from planner.spec.origin import Origin
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 
@@ -86,8 +87,8 @@ def network_of(deployment: DeploymentSpec) -> Network | None:
     if deployment.network is None or not deployment.nodes:
         return None
     parallel, link = deployment.parallel, deployment.network
-    replica = parallel.tensor * parallel.pipeline
-    each = replica * parallel.data // deployment.nodes
+    replica = parallel.replica
+    each = parallel.gpus // deployment.nodes
     return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
 
 
@@ -106,29 +107,16 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
     chosen = scheme_of(question)
     step = step or step_load(deployment)
     layout = layout_of(question, chosen.formats, step)
-    ranks = max(layout.tensor, layout.experts)
-    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
+    ranks, origin = _ranks(question, layout)
     if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
         message = (
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
-    if deployment.parallel.context > 1:
-        engine = resolve(deployment, question.backend, question.gpu, chosen.formats, step.kind)
-        check_context(deployment, engine, _on_one_rank(question, chosen))
-    try:
-        graph = remembered(
-            ("graph", model_digest(question), chosen, layout),
-            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
-        )
-    except FormatsError:
-        raise
-    except SpecError as error:
-        if ranks == 1:
-            raise
-        message = f"{question.model.title} does not split over {ranks} GPUs"
-        reasons = sorted({fault.message for fault in error.faults})
-        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
+        seen = resolve(deployment, question.backend, question.gpu, chosen.formats, step.kind)
+        check_context(deployment, seen, _on_one_rank(question, chosen))
+    graph = _graph(question, chosen, layout)
     check_experts(deployment, graph)
     whole, stages = _staged(question, (chosen, layout), graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
@@ -142,6 +130,32 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
         adjustments(measured, named, question.gpu.name, engine),
         layout,
     )
+
+
+def _graph(question: Question, chosen: Scheme, layout: ExpertLayout) -> ModelGraph:
+    """The graph on one rank. Raises SpecError, at what asks for ranks if those may be why."""
+    ranks, origin = _ranks(question, layout)
+    try:
+        graph: ModelGraph = remembered(
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
+        )
+    except FormatsError:
+        raise
+    except SpecError as error:
+        if ranks == 1:
+            raise
+        message = f"{question.model.title} does not split over {ranks} GPUs"
+        reasons = sorted({fault.message for fault in error.faults})
+        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    return graph
+
+
+def _ranks(question: Question, layout: ExpertLayout) -> tuple[int, Origin]:
+    """Ranks that share a step, and the place that asks for them."""
+    ranks = max(layout.tensor * layout.prompts, layout.experts)
+    field = "tensor" if layout.experts == 1 else "expert"
+    return ranks, question.deployment.origin.at("parallel", field)
 
 
 def _staged(

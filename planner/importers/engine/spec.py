@@ -134,6 +134,8 @@ class _Spec:
             "pipeline": self.values.get("parallel.pipeline", 1),
             "expert": expert,
             "data": data,
+            "context": self.values.get("parallel.context", 1),
+            "prefill_context": self.values.get("parallel.prefill_context", 1),
         }
         given = {name: size for name, size in sizes.items() if size != 1}
         return {"parallel": given} if given else {}

@@ -137,8 +137,13 @@ class KernelName(Spec):
 
 
 class ContextRule(Spec):
-    """A kind of attention whose cache the engine spreads over ranks (`parallel.context`)."""
+    """A kind of attention whose contexts the engine spreads over ranks."""
 
+    ranks: Literal["tensor", "own"] = Field(
+        "tensor",
+        description="`tensor`: tensor ranks share the cache (`parallel.context`); `own`: ranks of"
+        " their own share the tokens of prompts (`parallel.prefill_context`)",
+    )
     attention: Literal["grouped", "latent"] = Field(
         description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
     )
@@ -242,7 +247,7 @@ class BackendSpec(CatalogSpec):
         " see all tokens, the default) or `all_to_all`",
     )
     context: tuple[ContextRule, ...] = Field(
-        (), description="What it spreads over ranks that share a context; without rules nothing"
+        (), description="Context parallelism, by kind of attention; without rules there is none"
     )
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
