@@ -184,6 +184,15 @@ def test_prompts_that_no_described_engine_shares_so_are_refused(parallel, versio
     assert said in refusal(prompts(parallel, version))
 
 
+def test_prompts_are_not_shared_beside_draft_tokens():
+    """vLLM refuses speculation there."""
+    drafts = "speculation: {{tokens: 2, length: 2}}"
+    load = "workload: {{batch: 1, input: 8192, output: 8}}\n" + drafts
+    text = PROMPTS.replace("step: {{prefill: {{tokens: 8192}}}}", load)
+    asked = question(text, parallel="expert: 8, prefill_context: 2", version="0.26")
+    assert "needs speculates = false, have true" in refusal(asked)
+
+
 @pytest.mark.parametrize(("tokens", "shared"), [(4095, False), (4096, True), (8192, True)])
 def test_rows_are_shared_from_the_engines_threshold_on(tokens, shared):
     """8 MiB a rank · 8 ranks / (8,192 · 2 B) = 4,096 tokens on Hopper."""
