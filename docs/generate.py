@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
     architectures,
+    claims,
     commands,
     kernel_shapes,
     kernels,
@@ -28,6 +29,7 @@ from builders import (  # noqa: E402 - found through sys.path
     outputs,
     plan_json,
     runs,
+    scheduling,
     sessions,
     specs,
 )
@@ -37,12 +39,14 @@ PAGES = (
     "docs/accuracy.md",
     "docs/baselines.md",
     "docs/calibration.md",
+    "docs/claims.md",
     "docs/cli.md",
     "docs/extending.md",
     "docs/import.md",
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/scheduling.md",
     "docs/specs.md",
 )
 """Pages with generated parts."""
@@ -64,6 +68,8 @@ _PARTS: dict[str, Callable[[], str]] = {
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
+    **{f"claims-{name}": part for name, part in claims.PARTS.items()},
+    **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
 _PARTS_OF: dict[str, Callable[[str], str]] = {

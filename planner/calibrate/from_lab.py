@@ -164,16 +164,18 @@ def host_s(points: Iterable[Point], floor_s: float | None = None) -> dict[str, f
 
     On a CPU there is no queue between host and device: calling an operator takes its time there,
     as a kernel's start. Fitted floors (``floor_s``, of streaming kernels) hold one call already, so
-    they stand for what a node of a graph takes, and further launches are priced as the loop's.
+    they stand for what a node of a graph takes; a kernel starts as one of a step does, with the
+    Python between two.
     """
     for point in points:
         if point.kind == "launch":
             launch = point.values["launch_s"]
+            call = point.values.get("call_s", launch)
             if "graph_node_s" not in point.values:
                 node = launch if floor_s is None else min(launch, floor_s)
-                return {"launch": 0.0, "replay": 0.0, "kernel": launch, "graph_node": node}
+                return {"launch": 0.0, "replay": 0.0, "kernel": call, "graph_node": node}
             return {
-                "launch": launch,
+                "launch": call,
                 "replay": point.values["replay_s"],
                 "graph_node": point.values["graph_node_s"],
             }

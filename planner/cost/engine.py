@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from planner.errors import Fault, SpecError
 from planner.ops.types import Formats
 from planner.registry import nearest
-from planner.spec.conditions import first, version_key
+from planner.spec.conditions import first, refusals, version_key
 from planner.spec.origin import Origin
 from planner.spec.types import Backend, BackendSpec, DeploymentSpec, FlagSpec, GpuSpec, Scalar
 
@@ -20,7 +21,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
     """A backend as one deployment runs it."""
 
@@ -31,21 +32,25 @@ class Engine:
     """What conditions may ask, flags under ``flag.NAME``."""
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Scalar] | None = None
-    """The same facts at the version asked for, where that one is not described."""
+    """The same facts at the version asked for, where it is not the very one described."""
 
-    @property
+    @cached_property
     def as_asked(self) -> Engine:
         """The engine at the very version asked for, for facts described version by version."""
         return self if self.asked is None else replace(self, facts=self.asked, asked=None)
 
-    @property
-    def flags(self) -> dict[str, Scalar]:
+    def flag(self, name: str) -> Scalar:
+        """The value of a flag; None of one that the engine does not have."""
+        return self.facts.get(f"flag.{name}")
+
+    @cached_property
+    def flags(self) -> Mapping[str, Scalar]:
         """Flags in force, by bare name."""
         prefix = "flag."
         return {k.removeprefix(prefix): v for k, v in self.facts.items() if k.startswith(prefix)}
 
-    @property
-    def whole_flags(self) -> dict[str, int]:
+    @cached_property
+    def whole_flags(self) -> Mapping[str, int]:
         """Flags that are whole numbers: what expressions of the catalogue count with."""
         return {
             name: value
@@ -69,16 +74,17 @@ def resolve(
 ) -> Engine:
     """The engine of a deployment: the nearest described version, flags checked, defaults filled.
 
-    ``step`` is decode, prefill, mixed or shapes. Raises SpecError naming every flag the backend
-    doesn't have or that has a value of another type.
+    ``step`` is decode, prefill, mixed or shapes. Raises SpecError naming every flag that the
+    backend, or this version of it, doesn't have or that has a value of another type.
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
     facts = _facts(deployment, version, gpu, formats, step)
-    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec)
+    wanted = {**facts, "version": asked.version or version}
+    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
     named = None
-    if note:
-        named = _with_flags({**facts, "version": asked.version}, spec, asked.flags)
+    if version_key(str(wanted["version"])) != version_key(version):
+        named = _with_flags(wanted, spec, asked.flags)
     notes = (note,) if note else ()
     return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
 
@@ -147,7 +153,9 @@ def _padded(key: tuple[int, ...], parts: int) -> tuple[int, ...]:
     return (*key, *(0,) * parts)[:parts]
 
 
-def _check_flags(origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec) -> None:
+def _check_flags(
+    origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec, facts: Mapping[str, Scalar]
+) -> None:
     faults: list[Fault] = []
     for name, value in asked.items():
         flag = spec.flags.get(name)
@@ -156,6 +164,9 @@ def _check_flags(origin: Origin, asked: Mapping[str, Scalar], spec: BackendSpec)
             hint = f"did you mean '{guess}'?" if guess else f"known: {', '.join(spec.flags)}"
             message = f"{spec.title} has no described flag '{name}'"
             faults.append(origin.at(name).fault(message, hint, key=True))
+        elif missing := refusals(flag.when, facts):
+            message = f"{spec.title} {facts['version']} has no flag '{name}'"
+            faults.append(origin.at(name).fault(message, "; ".join(missing), key=True))
         elif value is not None:
             faults += _check_value(origin.at(name), flag, value)
     if faults:

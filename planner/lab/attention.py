@@ -50,7 +50,5 @@ def _calls(bench: Bench, sizes: dict[str, Any]) -> list[Any]:
     query = bench.random(batch, sizes["heads"], 1, head_dim)
     attend = bench.torch.nn.functional.scaled_dot_product_attention
     cache = (batch, kv_heads, sizes["context"], head_dim)
-    return [
-        partial(attend, query, bench.random(*cache), bench.random(*cache), enable_gqa=True)
-        for _ in range(sizes["copies"])
-    ]
+    caches = bench.pool.cut(sizes["copies"], cache, cache)
+    return [partial(attend, query, keys, values, enable_gqa=True) for keys, values in caches]

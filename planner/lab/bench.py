@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.lab.cold import Pool
 from planner.lab.job import Job
 from planner.lab.journal import Journal, Point
 from planner.lab.machine import Machine
@@ -14,7 +15,7 @@ from planner.lab.timing import Call, Stopwatch, Timed
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _COLD = 4
 """Copies of an operand together are so many times the cache."""
-_MOST_COPIES = 64
+_MOST_COPIES = 1024
 _MOST_BYTES = 2**31
 _UNKNOWN_CACHE = 64 * 2**20
 
@@ -31,6 +32,8 @@ class Bench:
     stopwatch: Stopwatch
     journal: Journal
     progress: Progress
+    pool: Pool
+    """Operands that are read."""
 
     @property
     def dtype(self) -> Any:
@@ -66,12 +69,18 @@ class Bench:
         if known:
             return known
         timed = self.stopwatch.time(make(), budget_s)
-        return self.journal.add(Point(kind, sizes, values(timed)))
+        return self.journal.add(kind, sizes, values(timed))
 
 
 def values(timed: Timed) -> dict[str, Any]:
     """What a point keeps of times."""
     return asdict(timed)
+
+
+def synchronise(bench: Bench) -> None:
+    """Wait for the device; a CPU is done when a call returns."""
+    if bench.job.device == "cuda":
+        bench.torch.cuda.synchronize()
 
 
 def shares(total_s: float, count: int) -> float:

@@ -11,12 +11,15 @@ from typing import Any
 
 from planner.lab.refusal import LabRefused
 
-FORMAT = 1
+FORMAT = 2
 QUICK_S = 55.0
 """Seconds of measuring in quick mode; operands, the step's weights and fits come on top: 90 s."""
 FULL_S = 300.0
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """M of the seed's GEMM lab."""
+
+Projection = tuple[int, int, bool]
+"""Depth K, features N, and whether a bias is added, which takes a CPU time of its own."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class Job:
     """``cuda`` or ``cpu``."""
     dtype: str
     """``bf16``, ``fp16`` or ``fp32``: of weights and activations."""
-    projections: tuple[tuple[int, int], ...]
-    """Depth K and features N of GEMMs, the seed's square one first."""
+    projections: tuple[Projection, ...]
+    """GEMMs, the seed's square one first."""
     heads: tuple[tuple[int, int, int], ...]
     """Query heads, KV heads and head size of attention."""
     hidden: int

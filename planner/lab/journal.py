@@ -13,8 +13,10 @@ from planner.lab.job import Job
 from planner.lab.machine import Machine
 from planner.lab.refusal import LabRefused
 
-FORMAT = 1
+FORMAT = 2
 NAME = "points.jsonl"
+SAMPLES = "samples_s"
+"""Among a point's values: each single time, where they were kept."""
 _ANOTHER = "name another folder, or measure anew with --fresh"
 
 
@@ -27,11 +29,13 @@ class Point:
     sizes: Mapping[str, Any]
     values: Mapping[str, Any] = field(default_factory=dict)
     """In SI, with the unit in the name."""
+    lap: int = 0
+    """In which pass over the parts it was measured."""
 
     @property
     def key(self) -> str:
         """What tells it from others."""
-        return json.dumps([self.kind, self.sizes], sort_keys=True)
+        return json.dumps([self.kind, self.sizes, self.lap], sort_keys=True)
 
 
 class Journal:
@@ -43,6 +47,7 @@ class Journal:
         Raises LabRefused where it holds another job's points or another machine's, or is damaged.
         """
         self.path = folder / NAME
+        self.lap = 0
         self.points: dict[str, Point] = {}
         folder.mkdir(parents=True, exist_ok=True)
         if fresh:
@@ -66,17 +71,18 @@ class Journal:
             self.path.write_bytes(whole)
 
     def known(self, kind: str, sizes: Mapping[str, Any]) -> Point | None:
-        """A point that an earlier run measured."""
-        return self.points.get(Point(kind, sizes).key)
+        """A point of this lap that an earlier run measured."""
+        return self.points.get(Point(kind, sizes, lap=self.lap).key)
 
-    def add(self, point: Point) -> Point:
-        """Keep a point, on disk before this returns."""
+    def add(self, kind: str, sizes: Mapping[str, Any], values: Mapping[str, Any]) -> Point:
+        """Keep a point of this lap, on disk before this returns."""
+        point = Point(kind, sizes, values, self.lap)
         self.points[point.key] = point
         self._append(asdict(point))
         return point
 
     def of(self, kind: str) -> tuple[Point, ...]:
-        """Every point of a kind."""
+        """Every point of a kind, of all laps."""
         return tuple(point for point in self.points.values() if point.kind == kind)
 
     def _append(self, line: Mapping[str, Any]) -> None:

@@ -153,18 +153,6 @@ def _nvidia_smi(query: str) -> str:
         return ""
 
 
-def drift(bound: str, first_s: float, last_s: float, most: float = 0.1) -> str | None:
-    """A note, where a product bound by ``compute`` or ``memory`` changed by more than a tenth."""
-    change = last_s / first_s - 1
-    if abs(change) <= most:
-        return None
-    how = f"{abs(change):.0%} {'slower' if change > 0 else 'faster'}"
-    return (
-        f"the machine did not keep its pace: a product bound by {bound} was {how} at the end, "
-        "as with throttling or other work"
-    )
-
-
 def unsteady(step: Mapping[str, Any], most: float = 0.15) -> str | None:
     """A note, where the middle eight tenths of a step's times spread by more than that share."""
     spread = step["high_s"] / step["low_s"] - 1

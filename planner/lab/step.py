@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from planner.lab.bench import Bench, values
-from planner.lab.journal import Point
+from planner.lab.bench import Bench, synchronise, values
+from planner.lab.journal import SAMPLES, Point
 from planner.lab.operators import MAKERS, Function, Surroundings
 from planner.lab.refusal import LabRefused
-from planner.lab.timing import CudaStopwatch, sampled, summary
+from planner.lab.timing import Call, CudaStopwatch, sampled, summary
 
 TRACE = "trace.json.gz"
 _PROFILED = 6
@@ -25,6 +25,7 @@ _MOST_SAMPLES = 400
 _MOST_MEMORY = 0.8
 """Share of the memory that a step may take."""
 Named = Callable[[str], AbstractContextManager[Any]]
+_Mode = tuple[Callable[[Bench], Call], float]
 
 
 def check(program: dict[str, Any]) -> None:
@@ -89,26 +90,70 @@ def _run_node(
     at_hand.update(zip(node["out"], found, strict=True))
 
 
-def measure(bench: Bench, budget_s: float, folder: Path) -> Iterator[Point]:
-    """Steps one after another; on a GPU also replayed from one graph; and a trace of a few.
+class Steps:
+    """The job's decode step, measured in every lap; its weights are allocated once."""
 
-    Yields nothing where the job has no step.
-    """
-    program = bench.job.step
-    if program is None:
-        return
-    sizes = {"batch": program["batch"], "context": program["context"]}
-    known = [bench.journal.known("step", sizes | {"mode": mode}) for mode in ("eager", "graph")]
-    if known[0] and (folder / TRACE).exists():
-        yield from (point for point in known if point)
-        return
-    _check_memory(bench, program)
-    step = Step(bench, program)
-    with bench.torch.inference_mode():
-        yield _eager(bench, step, sizes, budget_s)
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+        self._step: Step | None = None
+
+    def measure(self, bench: Bench, budget_s: float) -> Iterator[Point]:
+        """Steps one after another; on a GPU also replayed from one graph.
+
+        Yields nothing where the job has no step. Raises LabRefused where memory cannot hold it.
+        """
+        program = bench.job.step
+        if program is None:
+            return
+        sizes = {"batch": program["batch"], "context": program["context"]}
+        modes: dict[str, _Mode] = {"eager": (self._eager, budget_s)}
         if isinstance(bench.stopwatch, CudaStopwatch):
-            yield _replayed(bench, bench.stopwatch, step, sizes, budget_s / 4)
-        _trace(bench, step, folder / TRACE)
+            modes["graph"] = (self._replayed, budget_s / 4)
+        for mode, (measured, within_s) in modes.items():
+            at = sizes | {"mode": mode}
+            yield bench.journal.known("step", at) or bench.journal.add(
+                "step", at, _values(measured(bench), within_s)
+            )
+
+    def trace(self, bench: Bench) -> None:
+        """A few steps under the profiler, where the folder has no trace of them."""
+        if bench.job.step is not None and not self._trace.exists():
+            _trace(bench, self._ready(bench), self._trace)
+
+    def _ready(self, bench: Bench) -> Step:
+        """The step, warmed up."""
+        if self._step is None:
+            assert bench.job.step is not None
+            _check_memory(bench, bench.job.step)
+            self._step = Step(bench, bench.job.step)
+            for _ in range(_WARM):
+                self._step.run()
+        return self._step
+
+    def _eager(self, bench: Bench) -> Call:
+        step = self._ready(bench)
+
+        def once() -> None:
+            step.run()
+            synchronise(bench)
+
+        return once
+
+    def _replayed(self, bench: Bench) -> Call:
+        step = self._ready(bench)
+        assert isinstance(bench.stopwatch, CudaStopwatch)
+        graph = bench.stopwatch.captured([step.run])
+
+        def once() -> None:
+            graph.replay()
+            synchronise(bench)
+
+        return once
+
+
+def _values(once: Call, budget_s: float) -> dict[str, Any]:
+    samples = sampled(lambda: once, budget_s)[:_MOST_SAMPLES]
+    return values(summary(samples)) | {SAMPLES: samples}
 
 
 def _check_memory(bench: Bench, program: dict[str, Any]) -> None:
@@ -118,33 +163,6 @@ def _check_memory(bench: Bench, program: dict[str, Any]) -> None:
             f"the step needs {needed / 2**30:.3g} GiB of the {have / 2**30:.3g} GiB there are",
             "take a smaller model, batch or context",
         )
-
-
-def _eager(bench: Bench, step: Step, sizes: dict[str, Any], budget_s: float) -> Point:
-    def once() -> None:
-        step.run()
-        if bench.job.device == "cuda":
-            bench.torch.cuda.synchronize()
-
-    for _ in range(_WARM):
-        once()
-    samples = sampled(lambda: once, budget_s)[:_MOST_SAMPLES]
-    found = values(summary(samples)) | {"samples_s": samples}
-    return bench.journal.add(Point("step", sizes | {"mode": "eager"}, found))
-
-
-def _replayed(
-    bench: Bench, stopwatch: CudaStopwatch, step: Step, sizes: dict[str, Any], budget_s: float
-) -> Point:
-    graph = stopwatch.captured([step.run])
-
-    def once() -> None:
-        graph.replay()
-        bench.torch.cuda.synchronize()
-
-    samples = sampled(lambda: once, budget_s)[:_MOST_SAMPLES]
-    found = values(summary(samples)) | {"samples_s": samples}
-    return bench.journal.add(Point("step", sizes | {"mode": "graph"}, found))
 
 
 def _trace(bench: Bench, step: Step, path: Path) -> None:
@@ -157,7 +175,6 @@ def _trace(bench: Bench, step: Step, path: Path) -> None:
     with profiler.profile(activities=activities, schedule=schedule) as profile:
         for _ in range(2 + _PROFILED):
             step.run()
-            if bench.job.device == "cuda":
-                bench.torch.cuda.synchronize()
+            synchronise(bench)
             profile.step()
     profile.export_chrome_trace(str(path))

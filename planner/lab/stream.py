@@ -40,7 +40,7 @@ def measure(bench: Bench, budget_s: float) -> Iterator[Point]:
 
 
 def _calls(bench: Bench, operation: str, shape: tuple[int, int]) -> list[Any]:
-    a, b, c = (bench.random(*shape) for _ in range(3))
+    ((a, b, c),) = bench.pool.cut(1, shape, shape, shape)
     if operation == "copy":
         return [partial(c.copy_, a)]
     return [partial(bench.torch.add, a, b, alpha=0.5, out=c)]

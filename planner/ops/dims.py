@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 
@@ -60,6 +61,11 @@ class Dim:
 
     coefficient: Fraction = Fraction(1)
     symbols: tuple[Symbol, ...] = ()
+
+    @cached_property
+    def ratio(self) -> tuple[int, int]:
+        """The coefficient's numerator and denominator."""
+        return self.coefficient.numerator, self.coefficient.denominator
 
     def __str__(self) -> str:
         parts = [str(symbol) for symbol in self.symbols]

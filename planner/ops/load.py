@@ -224,10 +224,11 @@ class Load:
 
     def dim(self, dim: Dim) -> Number:
         """The value of a dim under this load."""
-        value: Number = dim.coefficient.numerator
+        numerator, denominator = dim.ratio
+        value: Number = numerator
         for symbol in dim.symbols:
             value = value * self.size(symbol)
-        return value if dim.coefficient.denominator == 1 else value / dim.coefficient.denominator
+        return value if denominator == 1 else value / denominator
 
     def elements(self, shape: Shape) -> Number:
         """Elements of a tensor of that shape."""

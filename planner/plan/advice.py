@@ -12,6 +12,7 @@ from planner.plan.load import step_load
 from planner.plan.memory import changed, held
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.solve import SolvedStep, behaviour, solve_flags, solve_step
+from planner.spec.conditions import holds
 from planner.spec.question import Question
 from planner.spec.types import Scalar
 
@@ -85,7 +86,7 @@ def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
     """Flags of the engine, as for graphs or fused kernels, where turning them changes anything."""
     before = behaviour(solved.engine, solved.step)
     for name, flag in prepared.question.backend.flags.items():
-        if not flag.tunable:
+        if not flag.tunable or not holds(flag.when, solved.engine.as_asked.facts):
             continue
         now = solved.engine.flags.get(name)
         for choice in flag.choices or (True, False):

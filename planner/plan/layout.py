@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from planner.cost.engine import Engine, resolve
+from planner.cost.engine import Engine
 from planner.dtypes import bytes_per_element
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
 from planner.ops.types import Exchange, ExpertLayout, Formats
+from planner.plan.engines import engine_of
 from planner.plan.load import StepLoad
 from planner.spec.conditions import first
 from planner.spec.expr import evaluate
@@ -24,8 +25,7 @@ def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayo
 
     Experts lie within each replica's tensor ranks, or over those of all replicas.
     """
-    deployment = question.deployment
-    parallel = deployment.parallel
+    parallel = question.deployment.parallel
     layout = ExpertLayout(
         parallel.tensor,
         parallel.expert,
@@ -34,7 +34,7 @@ def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayo
     )
     if parallel.gpus == 1:
         return layout
-    engine = resolve(deployment, question.backend, question.gpu, chosen, step.kind)
+    engine = engine_of(question, chosen, step.kind)
     if parallel.expert > parallel.tensor and parallel.prefill_context > 1:
         # Source: vllm@0.26.0 layers/fused_moe/runner/moe_runner.py:759, :778
         layout = replace(layout, replicas=parallel.prefill_context)

@@ -28,12 +28,15 @@ _UTILIZATION = 0.95
 
 
 def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
-    """What must be held at once: of a static batch, every sequence at its full length."""
+    """What must be held at once: of a static batch, every sequence at its full length; of users in
+    a closed loop, those that run, half of each output there.
+    """
     workload = deployment.workload
     if workload is None:
         return step.load
     batch = step.sequences or 1
-    return Load((SequenceGroup(batch, 1, workload.input + workload.output),))
+    output = workload.output if workload.batch else workload.output // 2
+    return Load((SequenceGroup(batch, 1, workload.input + output),))
 
 
 def prepared_budget(prepared: Prepared, engine: Engine, graph: ModelGraph) -> Budget:
@@ -153,7 +156,7 @@ def _smaller(deployment: DeploymentSpec, what: str, value: int) -> Iterator[str]
     elif step and step.prefill:
         yield f"step.prefill.{'tokens' if what == 'context' else what}={value}"
     elif workload and what == "batch":
-        yield f"workload.batch={value}"
+        yield f"workload.{'batch' if workload.batch else 'concurrency'}={value}"
     elif workload and value > workload.input:
         yield f"workload.output={value - workload.input}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.capture.types import FixedCosts
 from planner.cost.adjust import Adjustments, MeasuredEstimator, adjustments
 from planner.cost.constants import Constants, candidates
-from planner.cost.engine import Engine, resolve
+from planner.cost.engine import Engine
 from planner.cost.estimate import CalibratedEstimator
 from planner.cost.estimator import Estimator, RooflineEstimator
 from planner.cost.network import Network
@@ -21,6 +21,7 @@ from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats
 from planner.plan.context import check_context
+from planner.plan.engines import engine_of
 from planner.plan.identity import model_digest
 from planner.plan.layout import check_experts, layout_of
 from planner.plan.load import StepLoad, step_load
@@ -75,8 +76,7 @@ class Prepared:
 
     def engine(self, kind: str) -> Engine:
         """The engine as a step of that kind sees it."""
-        question = self.question
-        return resolve(question.deployment, question.backend, question.gpu, self.formats, kind)
+        return engine_of(self.question, self.formats, kind)
 
 
 def network_of(deployment: DeploymentSpec) -> Network | None:
@@ -114,7 +114,7 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
     if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
-        seen = resolve(deployment, question.backend, question.gpu, chosen.formats, step.kind)
+        seen = engine_of(question, chosen.formats, step.kind)
         check_context(deployment, seen, _on_one_rank(question, chosen))
     graph = _graph(question, chosen, layout)
     check_experts(deployment, graph)

@@ -88,8 +88,11 @@ def _changes(prepared: Prepared, engine: Engine) -> Iterator[tuple[str, Prepared
     if prepared.formats.kv_cache in {"bf16", "fp16"}:
         asked.append(("precision", "kv_cache", "fp8"))
     for member, field, value in asked:
+        question = changed(prepared.question, **{member: {field: value}})
         try:
-            other = prepare(changed(prepared.question, **{member: {field: value}}))
+            # a share of memory changes no graph
+            alike = member == "memory"
+            other = replace(prepared, question=question) if alike else prepare(question)
             yield f"{member}.{field}={value}", other, other.engine(str(engine.facts["step"]))
         except SpecError:
             continue

@@ -7,6 +7,7 @@ prefill of one request beside decode of another: those belong to the serving mod
 
 from __future__ import annotations
 
+from planner.cost.scheduler import scheduler
 from planner.num import ceil_div
 from planner.plan.load import StepLoad, decode, prefill, share
 from planner.plan.prepare import Prepared, for_step
@@ -17,7 +18,7 @@ from planner.spec.types import Workload
 
 _KNOTS = 5
 _DEFAULT_TOKENS = 8192
-"""Prompt tokens in one step where the engine names no limit."""
+"""Prompt tokens in one step of an engine without a scheduler; a context that no model states."""
 
 
 def workload_plan(prepared: Prepared, workload: Workload) -> WorkloadPlan:
@@ -47,9 +48,7 @@ def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[Ste
     Whole prompts share a step while they fit; a longer prompt is cut into chunks, each attending
     to the ones before it.
     """
-    limit = int(
-        prepared.engine("prefill").whole_flags.get("max_num_batched_tokens", _DEFAULT_TOKENS)
-    )
+    limit = _step_tokens(prepared)
     if tokens <= limit:
         together = max(1, min(batch, limit // tokens))
         full, rest = divmod(batch, together)
@@ -59,6 +58,14 @@ def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[Ste
     size = int(ceil_div(tokens, chunks))
     cuts = [min(size, tokens - start) for start in range(0, tokens, size)]
     return [(prefill(1, cut, size * position), batch) for position, cut in enumerate(cuts)]
+
+
+def _step_tokens(prepared: Prepared) -> int:
+    """Most prompt tokens in one step, as the engine's scheduler has it."""
+    engine = prepared.engine("prefill")
+    if engine.spec.serving is None:
+        return _DEFAULT_TOKENS
+    return scheduler(engine, prepared.question.model.max_context or _DEFAULT_TOKENS).tokens
 
 
 def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:

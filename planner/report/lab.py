@@ -77,13 +77,14 @@ class LabReport:
 def gemm_rows(points: Iterable[Point], gpu: GpuSpec) -> list[dict[str, Any]]:
     """The first projection's climb: M, time, achieved FLOP/s and its share of the peak."""
     found: list[dict[str, Any]] = []
-    shape: tuple[int, int] | None = None
+    shape: tuple[int, int, bool] | None = None
     for point in points:
         if point.kind != "gemm":
             continue
         m, k, n = (point.sizes[name] for name in ("rows", "depth", "features"))
-        shape = shape or (k, n)
-        if (k, n) == shape:
+        kind = (k, n, point.sizes["bias"])
+        shape = shape or kind
+        if kind == shape:
             flops_per_s = 2 * m * k * n / point.values["median_s"]
             found.append(
                 {

@@ -13,6 +13,7 @@ from planner.report.cells import bullets, facts, gain, heading, rate, small, tab
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
+from planner.report.serving import serving_view
 from planner.units import show_seconds
 
 _FIXED = {
@@ -37,6 +38,8 @@ def plan_view(
     parts: list[RenderableType] = [headline(plan)]
     if not plan.memory.fits:
         parts.append(nearest_fit(plan.memory))
+    if plan.serving:
+        parts.append(serving_view(plan.serving))
     parts += [words(""), question(plan), kernel_table(plan, explain=explain)]
     parts += [node_table(plan, explain=explain), fusion_ledger(plan), launch_ledger(plan)]
     parts += [rule_sets(plan), memory_ledger(plan)]

@@ -7,7 +7,7 @@ from planner.spec.faults import said
 from planner.spec.types import DeploymentSpec, Step
 
 _UNBUILT = {
-    "prefix_cache": "leave shared prompt tokens out of `workload.input`",
+    "prefix_cache": "give workload.cached, the share of prompt tokens it holds",
     "pools": "plan prefill and decode as two deployments",
     "adapters": "plan the base model",
 }
@@ -162,12 +162,16 @@ def _load(deployment: DeploymentSpec) -> list[Fault]:
     workload = deployment.workload
     if workload is None:
         return []
-    if workload.concurrency is not None:
+    given = [name for name in ("batch", "concurrency") if getattr(workload, name) is not None]
+    if not given:
+        message = said(workload.origin.path, "missing field 'batch' or 'concurrency'")
+        return [workload.origin.fault(message, key=True)]
+    if len(given) > 1:
         place = workload.origin.at("concurrency")
-        hint = "give workload.batch, a static batch"
-        return [place.fault(said(place.path, "not supported yet"), hint, key=True)]
-    if workload.batch is None:
-        return [
-            workload.origin.fault(said(workload.origin.path, "missing field 'batch'"), key=True)
-        ]
+        message = said(place.path, "a batch is served once, users come again: give one of them")
+        return [place.fault(message, "drop workload.batch", key=True)]
+    alone = [name for name in ("cached", "requests") if getattr(workload, name) is not None]
+    if alone and workload.concurrency is None:
+        place = workload.origin.at(alone[0])
+        return [place.fault(said(place.path, "needs workload.concurrency"), key=True)]
     return []

@@ -83,6 +83,7 @@ from planner.spec.kinds.precision import (
     layer_numbers,
 )
 from planner.spec.kinds.reserve import Lever, ReserveSpec
+from planner.spec.kinds.serving import ServingHost, ServingSpec
 
 __all__ = [
     "KINDS",
@@ -145,6 +146,8 @@ __all__ = [
     "SequenceGroup",
     "SequenceItem",
     "SequenceRule",
+    "ServingHost",
+    "ServingSpec",
     "SizeRange",
     "SlotSpec",
     "Spec",

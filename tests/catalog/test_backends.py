@@ -87,6 +87,8 @@ multimem_all_reduce_kernel
 void tensorrt_llm::kernels::fusedQKNormRopeKernel<c10::BFloat16, c10::BFloat16, 128, false>
 void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(AllReduceFusionPattern)1, __nv_bfloat16, 8>
 fused_qk_rope_reshape_and_cache_kernel
+void vllm::paged_attention_v2_kernel<__nv_bfloat16, __nv_bfloat16, 128, 16, 128, (vllm::Fp8KVCacheDataType)0, false, 512>
+fmha_cutlassF_bf16_aligned_64x128_rf_sm80
 void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t>>
 void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, cutlass::bfloat16_t>>
 void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>
@@ -301,7 +303,8 @@ def test_every_rule_says_where_it_was_read(spec):
 
 def test_every_figure_has_a_source_or_a_note(spec):
     """Durations, memory and defaults alike."""
-    figures = [each for part in (spec.host, spec.memory) for each in inside(part)]
+    parts = (spec.host, spec.memory, *((spec.serving,) if spec.serving else ()))
+    figures = [each for part in parts for each in inside(part)]
     figures += [choice for flag in spec.flags.values() for choice in flag.default]
     for figure in figures:
         if "value" in type(figure).model_fields:
@@ -335,6 +338,11 @@ def test_the_last_choice_of_everything_has_no_condition(spec):
     lists += [spec.host.graph_node, spec.capture.pads]
     memory = spec.memory
     lists += [memory.utilization, memory.runtime, memory.graphs, memory.graphs_inside]
+    if spec.serving:
+        parts = [getattr(spec.serving, name) for name in type(spec.serving).model_fields]
+        lists += [part for part in parts if isinstance(part, tuple)]
+        host = spec.serving.host
+        lists += [getattr(host, name) for name in type(host).model_fields]
     for choices in lists:
         assert not choices[-1].when, choices
 
@@ -405,6 +413,10 @@ def test_expressions_count_with_whole_number_flags(spec):
     for choice in (*memory.utilization, *memory.kv_blocks):
         if isinstance(choice.value, str):
             assert names_in(choice.value) <= known | {"tensor", "memory_mib"}
+    serving = spec.serving
+    for choice in (*serving.tokens, *serving.sequences, *serving.decode_steps) if serving else ():
+        if isinstance(choice.value, str):
+            assert names_in(choice.value) <= known | {"longest", "pool_tokens"}
     for lever in memory.levers:
         assert isinstance(lever.to, bool) or names_in(lever.to) <= known
         assert lever.flag in spec.flags
@@ -421,4 +433,5 @@ def test_sizes_expand_under_the_defaults_of_every_version(spec, device, step):
         deployment = load_text(text + "step: {decode: {batch: 1, context: 8}}", "d", "deployment")
         engine = resolve(deployment, spec, gpu(device), formats, step)
         for rule in spec.capture.sizes:
-            assert expand(rule, {**engine.whole_flags, "max_cudagraph_capture_size": 512})
+            by_hand = {"max_cudagraph_capture_size": 512, "piecewise_cuda_graph_max_tokens": 4096}
+            assert expand(rule, {**engine.whole_flags, **by_hand})

@@ -29,11 +29,21 @@ def spec(tmp_path, monkeypatch):
 
 
 def test_a_job_holds_the_step_and_the_shapes_it_is_made_of(run, spec):
-    """Projections of Qwen2.5-0.5B by its config, q_proj first, the LM head among them."""
+    """Projections of Qwen2.5-0.5B by its config, q_proj first, the LM head among them.
+
+    Those of Q, K and V have a bias, that of the output none.
+    """
     done = run("lab", "job", spec, "--device", "cpu")
     assert done.code == 0
     job = json.loads(done.out)
-    assert job["projections"] == [[896, 896], [896, 128], [896, 4864], [4864, 896], [896, 151936]]
+    assert job["projections"] == [
+        [896, 896, True],
+        [896, 128, True],
+        [896, 896, False],
+        [896, 4864, False],
+        [4864, 896, False],
+        [896, 151936, False],
+    ]
     assert job["heads"] == [[14, 2, 64]]
     assert (job["step"]["batch"], job["step"]["context"]) == (4, 256)
     assert job["context"]["model"] == "qwen2.5-0.5b-instruct"

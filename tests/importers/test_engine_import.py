@@ -62,6 +62,7 @@ def test_a_shell_script_with_variables_arrays_and_continuations():
                 "max_num_seqs": 128,
                 "cudagraph_mode": "FULL_DECODE_ONLY",
                 "fuse_allreduce_rms": False,
+                "enable_chunked_prefill": True,
             },
         },
         "memory": {"utilization": 0.92},
@@ -73,10 +74,6 @@ def test_what_a_script_says_beyond_a_deployment_is_listed_with_its_place():
     (found,) = of_file("serve.sh")
     assert left(found) == {
         "VLLM_LOGGING_LEVEL": (at("serve.sh", '  vllm serve "$', 2), "environment is not read"),
-        "--enable-chunked-prefill": (
-            at("serve.sh", "--enable-chunked-prefill"),
-            "what it changes in a step is not described",
-        ),
         "--frobnicate": (at("serve.sh", "--frobnicate"), "unknown"),
     }
 
@@ -103,7 +100,7 @@ def test_a_manifest_starts_each_of_its_containers():
     assert first.data["backend"] == {
         "name": "vllm",
         "version": "0.26.0",
-        "flags": {"max_num_batched_tokens": 4096},
+        "flags": {"max_num_batched_tokens": 4096, "enable_prefix_caching": False},
     }
     assert second.data["backend"] == {
         "name": "sglang",

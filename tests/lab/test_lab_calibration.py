@@ -87,6 +87,14 @@ def test_a_cpu_has_no_launch_queue_and_a_gpu_has_one():
     assert host_s([]) == {}
 
 
+def test_a_launch_in_a_step_takes_the_python_around_it_too():
+    """The step's kernels start as its calls do; what a fitted floor holds is the loop's."""
+    cpu = [Point("launch", {}, {"launch_s": 3e-6, "call_s": 5e-6})]
+    assert host_s(cpu, 1e-6) == {"launch": 0, "replay": 0, "kernel": 5e-6, "graph_node": 1e-6}
+    times = {"launch_s": 5e-6, "call_s": 8e-6, "replay_s": 9e-6, "graph_node_s": 1.3e-6}
+    assert host_s([Point("launch", {}, times)])["launch"] == 8e-6
+
+
 def test_the_files_of_a_machine_load_as_they_were_meant(fitted):
     """An overlay that says it was measured here, and a gpu file with the ceilings as its rates."""
     provenance = files.Provenance("torch==2.13.0+cpu", "2026-11-30", "planner lab run", 0)

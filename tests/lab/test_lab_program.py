@@ -6,6 +6,7 @@ import pytest
 
 from planner.graph.build import model_graph
 from planner.graph.program import program
+from planner.lab.narrow import narrow
 from planner.lab.operators import MAKERS
 from planner.lab.refusal import LabRefused
 from planner.lab.step import check, needed_bytes
@@ -97,3 +98,25 @@ def test_a_step_needs_the_bytes_of_its_weights_and_cache():
     vectors = 24 * (2 * 896 + 896 + 2 * 128) + 896
     expected = 2 * (494_032_768 - vectors) + 12_288 * 4 * 256
     assert needed_bytes(program_of("qwen2.5-0.5b-instruct"), 2) == expected
+
+
+def test_a_narrow_step_runs_the_same_operators_on_widths_that_fit_together():
+    """0.5B has heads of 64: a sixteenth is 4, and 14 heads of 4 are 896 / 16 = 56 features."""
+    wide = program_of("qwen2.5-0.5b-instruct")
+    thin = narrow(wide)
+    assert operators_in(thin) == operators_in(wide)
+    nodes = {node["id"]: node for block in thin["blocks"] for node in block["nodes"]}
+    attention = next(node for node in nodes.values() if node["op"] == "attention")
+    assert (attention["heads"], attention["head_dim"]) == (14, 4)
+    assert (nodes["q_proj"]["depth"], nodes["q_proj"]["features"]) == (56, 56)
+    assert nodes["down_proj"]["depth"] == 4864 // 16
+    assert thin["context"] == 8
+
+
+def operators_in(program) -> list[str]:
+    return [node["op"] for block in program["blocks"] for node in block["nodes"]]
+
+
+def test_widths_that_share_no_divisor_stay():
+    program = {"context": 4, "blocks": [{"nodes": [{"op": "linear", "depth": 7, "features": 64}]}]}
+    assert narrow(program) == program

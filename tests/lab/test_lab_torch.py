@@ -4,6 +4,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,13 @@ import planner
 from planner.graph.build import model_graph
 from planner.graph.program import program
 from planner.importers import read as read_run
-from planner.lab import collective, job, machine, run
+from planner.lab import collective, job, launch, machine, run
 from planner.lab.bench import Bench
+from planner.lab.cold import Pool
 from planner.lab.job import Job
 from planner.lab.journal import NAME, Journal, read
+from planner.lab.laps import WANTED
+from planner.lab.launch import launched
 from planner.lab.step import TRACE, Step
 from planner.lab.timing import CpuStopwatch
 from planner.ops.types import Formats
@@ -58,7 +62,7 @@ def step_program():
 def tiny_job(step_program):
     """A job of a second."""
     context = {"model": "tiny", "step.decode.batch": 3, "step.decode.context": 5}
-    shapes = ((32, 32), (32, 48))
+    shapes = ((32, 32, True), (32, 48, False))
     return Job("cpu", "bf16", shapes, ((4, 2, 8),), 32, step_program, context, (1, 8), 1.0)
 
 
@@ -72,7 +76,8 @@ def bench(tiny_job, tmp_path):
     exact = replace(tiny_job, dtype="fp32")
     found = machine.machine(torch, "cpu")
     journal = Journal(tmp_path / "bench", exact, found)
-    return Bench(torch, exact, found, CpuStopwatch(), journal, lambda _line: None)
+    pool = Pool(torch, torch.float32, "cpu")
+    return Bench(torch, exact, found, CpuStopwatch(), journal, lambda _line: None, pool)
 
 
 def test_the_step_computes_what_its_graph_says(bench, step_program):
@@ -161,6 +166,36 @@ REFERENCE = {
 }
 
 
+def test_cold_operands_lie_apart_and_are_not_zero(bench):
+    """Three groups of a 2 × 5 and a 70: six stretches of memory, each on a line of its own."""
+    groups = bench.pool.cut(3, (2, 5), (70,))
+    places = sorted((t.data_ptr(), t.numel() * 4) for group in groups for t in group)
+    assert [tuple(t.shape) for t in groups[0]] == [(2, 5), (70,)]
+    assert all(a + size <= b for (a, size), (b, _) in pairwise(places))
+    assert all(t.abs().max() > 0 for group in groups for t in group)
+    larger = bench.pool.cut(1, (3 * 2**20,))[0][0]  # more than the block of numbers that repeats
+    assert larger[-1] != 0
+
+
+def test_kernels_of_a_call_are_counted_without_views(bench):
+    """t() and view() look at the same memory; linear with a bias is one product, add one kernel."""
+    torch = bench.torch
+    x, weight, bias = bench.random(3, 4), bench.random(5, 4), bench.random(5)
+
+    def call():
+        y = torch.nn.functional.linear(x.view(3, 4), weight, bias)
+        y.view(5, 3).t().add_(1)
+
+    assert launched(call) == 2
+
+
+def test_a_kernel_of_a_step_takes_longer_to_call_than_one_of_a_loop(bench):
+    """Python runs between the kernels of a step."""
+    (point,) = launch.measure(bench, 0.2)
+    assert 0 < point.values["launch_s"] < 1e-3
+    assert 0 < point.values["call_s"] < 1e-3
+
+
 def test_a_lab_run_measures_everything_and_goes_on_where_it_was(tiny_job, tmp_path):
     """Every kind of point is there; a second run measures nothing again."""
     run.run(tiny_job, tmp_path, force=True)
@@ -168,6 +203,9 @@ def test_a_lab_run_measures_everything_and_goes_on_where_it_was(tiny_job, tmp_pa
     kinds = {point.kind for point in points}
     assert kinds == {"sentinel", "launch", "stream", "gemm", "vector", "attention", "step"}
     assert all(v > 0 for p in points for k, v in p.values.items() if k in {"median_s", "launch_s"})
+    laps = {point.lap for point in points}
+    assert laps == set(range(len(laps)))
+    assert len(laps) >= WANTED
     before = (tmp_path / NAME).read_bytes()
     run.run(tiny_job, tmp_path, force=True)
     assert (tmp_path / NAME).read_bytes() == before
@@ -206,6 +244,7 @@ def test_processes_reduce_together(bench):
 
 ALONE = """\
 import sys
+from itertools import pairwise
 class Only:
     def find_spec(self, name, path=None, target=None):
         hidden = {"pydantic", "yaml", "sqlalchemy", "click", "rich", "scipy"}

@@ -14,7 +14,7 @@ from planner.spec.types import Decode, DeploymentSpec, GpuSpec
 if TYPE_CHECKING:
     from planner.calibrate.fit import Fit
     from planner.calibrate.types import Rows
-    from planner.lab.job import Job
+    from planner.lab.job import Job, Projection
     from planner.lab.journal import Point
     from planner.spec.catalog import Catalog
 
@@ -95,11 +95,12 @@ def _nodes(step: Mapping[str, Any], op: str) -> list[Mapping[str, Any]]:
     return [node for block in step["blocks"] for node in block["nodes"] if node["op"] == op]
 
 
-def _projections(step: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
-    """Depth and features of each kind of GEMM in the step, the seed's q_proj first."""
+def _projections(step: Mapping[str, Any]) -> tuple[Projection, ...]:
+    """Each kind of GEMM in the step, the seed's q_proj first."""
     linears = _nodes(step, "linear")
     linears.sort(key=lambda node: node["id"] != "q_proj")
-    return tuple(dict.fromkeys((node["depth"], node["features"]) for node in linears))
+    kinds = ((node["depth"], node["features"], bool(node.get("bias"))) for node in linears)
+    return tuple(dict.fromkeys(kinds))
 
 
 def _heads(step: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:
@@ -132,8 +133,10 @@ def taken(folder: Path, catalog: Catalog, day: str, progress: Callable[[str], No
     from planner.calibrate.run import constant_units
     from planner.cost.types import device
     from planner.lab.journal import NAME, read
+    from planner.lab.laps import pooled
 
-    head, points = read(folder / NAME)
+    head, laps = read(folder / NAME)
+    points = pooled(laps)
     machine = head["machine"]
     own = folder / CATALOG
     gpu, described = _gpu(own, machine, from_lab.ceilings(points), catalog, day)

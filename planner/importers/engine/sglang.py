@@ -52,11 +52,11 @@ register(
                 *unmodelled("adapters are not planned", "lora-paths max-loras-per-batch", "many"),
                 *unmodelled(
                     "what it changes in a step is not described",
-                    "context-length max-total-tokens max-prefill-tokens page-size "
+                    "context-length max-total-tokens page-size "
                     "prefill-attention-backend decode-attention-backend mm-attention-backend "
                     "sampling-backend fp8-gemm-backend fp4-gemm-backend moe-a2a-backend "
                     "moe-runner-backend deepep-mode ep-num-redundant-experts cpu-offload-gb "
-                    "torch-compile-max-bs schedule-conservativeness num-continuous-decode-steps "
+                    "torch-compile-max-bs schedule-conservativeness "
                     "json-model-override-args disaggregation-mode disaggregation-ib-device "
                     "disaggregation-transfer-backend hicache-ratio hicache-size "
                     "hicache-write-policy load-format moe-dense-tp-size nsa-prefill-backend "
@@ -71,8 +71,8 @@ register(
                 *unmodelled(
                     "what it changes in a step is not described",
                     "disable-custom-all-reduce enable-mscclpp enable-nccl-nvls enable-symm-mem "
-                    "disable-overlap-schedule enable-two-batch-overlap enable-single-batch-overlap "
-                    "enable-mixed-chunk enable-dp-lm-head enable-eplb disable-radix-cache "
+                    "enable-two-batch-overlap enable-single-batch-overlap "
+                    "enable-dp-lm-head enable-eplb "
                     "enable-hierarchical-cache disable-chunked-prefix-cache "
                     "disable-shared-experts-fusion enable-torch-symm-mem enable-lora",
                     "switch",

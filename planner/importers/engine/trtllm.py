@@ -42,7 +42,7 @@ register(
                 *unmodelled(
                     "what it changes in a step is not described",
                     "max-seq-len max-beam-width cluster-size|moe-cluster-parallel-size "
-                    "cp-size enable-chunked-prefill context-parallel-size video-pruning-rate",
+                    "cp-size context-parallel-size video-pruning-rate",
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",

@@ -51,11 +51,6 @@ register(
                     "speculative-config spec-config speculative-model num-speculative-tokens",
                 ),
                 *unmodelled(
-                    "prompts are planned whole, as if nothing were cached",
-                    "enable-prefix-caching",
-                    "switch",
-                ),
-                *unmodelled(
                     "weights or cache outside of the GPU are not planned",
                     "cpu-offload-gb kv-transfer-config kv-offloading-size kv-offloading-backend",
                 ),
@@ -73,7 +68,7 @@ register(
                     "dcp-comm-backend num-gpu-blocks-override "
                     "kv-cache-memory-bytes max-num-partial-prefills long-prefill-token-threshold "
                     "all2all-backend|all-to-all-backend moe-backend "
-                    "block-size num-scheduler-steps max-seq-len-to-capture "
+                    "block-size max-seq-len-to-capture "
                     "cudagraph-capture-sizes config "
                     "optimization-level speculative-draft-tensor-parallel-size "
                     "mm-encoder-tp-mode eplb-config additional-config attention-config "
@@ -81,9 +76,9 @@ register(
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",
-                    "calculate-kv-scales async-scheduling enable-dbo enable-eplb "
+                    "calculate-kv-scales enable-dbo enable-eplb "
                     "disable-custom-all-reduce "
-                    "disable-cascade-attn disable-sliding-window enable-chunked-prefill "
+                    "disable-cascade-attn disable-sliding-window "
                     "language-model-only enable-elastic-ep disable-hybrid-kv-cache-manager",
                     "switch",
                 ),

@@ -10,6 +10,7 @@ from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.kinds.choices import Choice, TimeChoice
 from planner.spec.kinds.reserve import ReserveSpec
+from planner.spec.kinds.serving import ServingSpec
 from planner.spec.quantity import Bytes
 
 
@@ -24,6 +25,9 @@ class FlagSpec(Spec):
     )
     tunable: bool = Field(False, description="Whether the `flags` rule set may turn it")
     spelling: str | None = Field(None, description="How the engine's command line writes it")
+    when: Conditions = Field(
+        default_factory=dict, description="Versions that have it; others refuse it when it is asked"
+    )
 
 
 class SlotSpec(Spec):
@@ -255,3 +259,6 @@ class BackendSpec(CatalogSpec):
     capture: CaptureSpec
     host: HostSpec
     memory: ReserveSpec
+    serving: ServingSpec | None = Field(
+        None, description="How it serves many requests; without it the engine has no scheduler"
+    )

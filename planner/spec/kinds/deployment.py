@@ -112,12 +112,31 @@ class Step(Spec):
 
 
 class Workload(Spec):
-    """A static batch: `batch` requests of `input` tokens that generate `output` each."""
+    """Requests of `input` tokens that generate `output` each: exactly one of `batch` and
+    `concurrency`.
+    """
 
-    batch: int | None = Field(None, gt=0, le=1_000_000)
-    concurrency: int | None = Field(None, gt=0, le=1_000_000)
+    batch: int | None = Field(
+        None, gt=0, le=1_000_000, description="A static batch: so many at once, then no more"
+    )
+    concurrency: int | None = Field(
+        None,
+        gt=0,
+        le=1_000_000,
+        description="A closed loop: so many users, each of which sends its next request when the"
+        " last one is answered",
+    )
     input: int = Field(gt=0, le=100_000_000)
     output: int = Field(gt=0, le=100_000_000)
+    cached: float | None = Field(
+        None, ge=0, lt=1, description="Share of a prompt's tokens that the prefix cache holds"
+    )
+    requests: int | None = Field(
+        None,
+        gt=0,
+        le=1_000_000_000,
+        description="Requests of a run that begins with all users at once; by default without end",
+    )
 
 
 class Experts(Spec):
