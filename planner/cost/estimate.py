@@ -24,7 +24,7 @@ from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues
-from planner.ops.collective import AllGather, AllReduce, Send
+from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
@@ -124,7 +124,7 @@ class CalibratedEstimator:
             return self._attention(node.op, site, kernel)
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
-        if isinstance(node.op, AllReduce | AllGather):
+        if isinstance(node.op, Collective):
             return self._collective(node.op, site)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
@@ -190,7 +190,7 @@ class CalibratedEstimator:
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
         fitted: Fitted | None = None
-        for group in site.load.within(heads.chunk):
+        for group in heads.groups(site.load):
             if not group.new_tokens * group.count:
                 continue
             model, shape = attention_shape(heads, group)
@@ -215,12 +215,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
-    def _collective(self, op: AllReduce | AllGather, site: Site) -> Part:
-        name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
-        fitted = self.constants.collective(name)
-        size = float(site.outputs[0].bytes(site.load))
-        shape = CollectiveShape(size, float(op.ranks))
-        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
+    def _collective(self, op: Collective, site: Site) -> Part:
+        fitted = self.constants.collective(op.library)
+        shape = CollectiveShape(float(op.message_bytes(site)), float(op.ranks))
+        time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -274,7 +272,7 @@ class CalibratedEstimator:
         return time_s
 
 
-_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, AllReduce, AllGather, Send)
+_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
 
 
 def _is_main(op: Operator) -> bool:

@@ -68,7 +68,7 @@ def serve(question: Question) -> ServingPlan:
     asked = closed_loop(deployment.workload)
     parallel = deployment.parallel
     replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
-    return _plan(replica, asked, parallel.data, parallel.tensor * parallel.pipeline)
+    return _plan(replica, asked, parallel.data, parallel.replica)
 
 
 def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:

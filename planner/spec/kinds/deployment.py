@@ -12,12 +12,39 @@ from planner.spec.quantity import BytesPerS, PricePerHour, Seconds
 
 
 class Parallel(Spec):
-    """How many GPUs, and how they share the work. GPUs used = tensor × pipeline × data."""
+    """How many GPUs, and how they share the work.
+
+    GPUs used = tensor × pipeline × data × prefill_context.
+    """
 
     tensor: int = Field(1, ge=1, le=1024)
     pipeline: int = Field(1, ge=1, le=1024)
     expert: int = Field(1, ge=1, le=1024)
     data: int = Field(1, ge=1, le=1024)
+    context: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Tensor ranks that share each sequence's KV cache, where by default each holds"
+        " all of it for its heads (decode context parallelism); adds no GPUs",
+    )
+    prefill_context: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Groups of tensor ranks that share the tokens of each prompt, and repeat"
+        " decoding (prefill context parallelism)",
+    )
+
+    @property
+    def replica(self) -> int:
+        """GPUs of one data replica."""
+        return self.tensor * self.pipeline * self.prefill_context
+
+    @property
+    def gpus(self) -> int:
+        """GPUs used."""
+        return self.replica * self.data
 
 
 class Backend(Spec):
