@@ -48,7 +48,7 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
-	$(BIN)/python -m pytest tests/lab -m torch
+	$(BIN)/python -m pytest tests/lab tests/importers -m torch
 	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
 
 wheel: $(VENV)/core     ## Build the wheel into dist/

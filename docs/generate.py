@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
     architectures,
+    claims,
     commands,
     kernel_shapes,
     kernels,
@@ -39,6 +40,7 @@ PAGES = (
     "docs/accuracy.md",
     "docs/baselines.md",
     "docs/calibration.md",
+    "docs/claims.md",
     "docs/cli.md",
     "docs/extending.md",
     "docs/import.md",
@@ -67,6 +69,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
+    **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from planner.cost.roofline import Roofline, roofline
     from planner.errors import PlannerError, SpecError, StoreError, UsageError
     from planner.plan.advice import Advice, advise
-    from planner.plan.assemble import assemble
     from planner.plan.diff import PlanDiff, diff
     from planner.plan.types import Plan
     from planner.plan.values import plain, restore
+    from planner.serving.plan import plan_question
     from planner.spec.catalog import Catalog
     from planner.spec.load import load_deployment
     from planner.spec.question import Question, ask
@@ -39,11 +39,11 @@ __all__ = [
     "__version__",
     "advise",
     "ask",
-    "assemble",
     "diff",
     "load_deployment",
     "plain",
     "plan_file",
+    "plan_question",
     "restore",
     "roofline",
 ]
@@ -52,7 +52,7 @@ _HOMES = {
     "planner.cost.roofline": ("Roofline", "roofline"),
     "planner.errors": ("PlannerError", "SpecError", "StoreError", "UsageError"),
     "planner.plan.advice": ("Advice", "advise"),
-    "planner.plan.assemble": ("assemble",),
+    "planner.serving.plan": ("plan_question",),
     "planner.plan.diff": ("PlanDiff", "diff"),
     "planner.plan.types": ("Plan",),
     "planner.plan.values": ("plain", "restore"),
@@ -74,13 +74,13 @@ def plan_file(
     """
     from pathlib import Path
 
-    from planner.plan.assemble import assemble
+    from planner.serving.plan import plan_question
     from planner.spec.catalog import Catalog
     from planner.spec.load import load_deployment
     from planner.spec.question import ask
 
     catalog = Catalog.standard([Path(folder) for folder in catalogs])
-    return assemble(ask(load_deployment(Path(path), tuple(sets)), catalog))
+    return plan_question(ask(load_deployment(Path(path), tuple(sets)), catalog))
 
 
 def __getattr__(name: str) -> Any:

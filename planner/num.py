@@ -12,14 +12,21 @@ Number = Any
 """A Python int or float, or a NumPy array of them."""
 
 
+_SCALARS = frozenset({int, float})
+
+
 def _is_array(*values: Number) -> bool:
+    if _SCALARS.issuperset(map(type, values)):
+        return False
     return any(hasattr(value, "__array__") for value in values)
 
 
 def maximum(first: Number, *rest: Number) -> Number:
     """The largest of the values, element by element for arrays."""
+    if not rest:
+        return first
     if not _is_array(first, *rest):
-        return max(first, *rest) if rest else first
+        return max(first, *rest)
     import numpy as np
 
     result = first
@@ -30,8 +37,10 @@ def maximum(first: Number, *rest: Number) -> Number:
 
 def minimum(first: Number, *rest: Number) -> Number:
     """The smallest of the values, element by element for arrays."""
+    if not rest:
+        return first
     if not _is_array(first, *rest):
-        return min(first, *rest) if rest else first
+        return min(first, *rest)
     import numpy as np
 
     result = first

@@ -25,9 +25,9 @@ from planner.calibrate.overheads import Solved
 from planner.calibrate.runs_file import TENTH, calibration
 from planner.calibrate.types import Floats
 from planner.calibrate.whole_runs import Measured, Recorded, figures, gather
-from planner.plan.assemble import assemble
 from planner.plan.expected import cost, expected
 from planner.plan.load import step_load
+from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.question import Measured as Lender
 from planner.spec.question import Question
@@ -101,7 +101,7 @@ def _runs(
     for each, before, left_out in zip(measured, choice.before, choice.left_out, strict=True):
         metric = next(iter(each.ratios))
         planned = {e.metric: e.value for e in expected(each.plan)}
-        again = {e.metric: e.value for e in expected(assemble(with_calibration(each, spec)))}
+        again = {e.metric: e.value for e in expected(plan_question(with_calibration(each, spec)))}
         moved = sum(
             math.log(cost(m, again[m]) / cost(m, planned[m])) / len(each.ratios)
             for m in each.ratios

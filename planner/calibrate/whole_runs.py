@@ -19,13 +19,13 @@ from planner.calibrate.overheads import SIGMA, Figures
 from planner.calibrate.steps import StepParts, figure_steps, step_parts
 from planner.errors import PlannerError
 from planner.plan.acceptance import accept
-from planner.plan.assemble import assemble
 from planner.plan.expected import cost, expected
 from planner.plan.figures import figure, statistics
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.runs import UNITS, MetricName, Run
 from planner.plan.types import Plan
 from planner.plan.verdict import Policy
+from planner.serving.plan import plan_question
 from planner.spec.again import deployment_again
 from planner.spec.catalog import Catalog
 from planner.spec.question import Question, ask
@@ -110,7 +110,7 @@ def gather(
         try:
             if stored not in known:
                 question = base_question(each.plan, catalog)
-                plan = assemble(question)
+                plan = plan_question(question)
                 known[stored] = plan.plan_id
                 asked[plan.plan_id] = question, plan
             by_plan[known[stored]].append(each)

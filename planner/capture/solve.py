@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from planner.capture.layout import Layout, Place, Slot
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
@@ -15,25 +17,12 @@ from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
-from planner.fusion.explore import Space, explore
-from planner.fusion.groups import Group, Structure, limit_refusal
-from planner.fusion.match import NodeNames, named
+from planner.fusion.groups import Group, limit_refusal
 from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.ops.types import Tiling
-from planner.spec.conditions import holds
 from planner.spec.types import Scalar
-
-
-@dataclass(frozen=True, eq=False)
-class PricedGroup:
-    """A group with its work under a load."""
-
-    group: Group
-    asked: Priceable
-    estimate: Estimate
-    refusal: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +39,12 @@ class Kernel:
     def work(self) -> KernelWork:
         """Its FLOPs and bytes."""
         return self.asked.work
+
+    @cached_property
+    def issue(self) -> Issue:
+        """As the timeline sees it."""
+        time_s, work_s = self.time.time_s, float(self.time.time_s - self.time.fixed_s)
+        return Issue(self.launch_s, time_s, work_s, self.group.launches if self.launch_s else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +77,68 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
+class Priced:
+    """A group with its work under a load."""
+
+    slot: Slot
+    asked: Priceable
+    estimate: Estimate
+    refusal: str | None
+
+    def issued(self, mode: Mode, fixed: FixedCosts) -> tuple[bool, float]:
+        """Whether a graph holds it in a mode, and the host's time to launch it."""
+        splits = self.slot.splits and mode == "piecewise"
+        in_graph = mode != "none" and not self.slot.outside and not splits
+        launch_s = 0.0 if in_graph else self.slot.group.launches * fixed.launch_s
+        return in_graph, launch_s + fixed.replay_s if splits else launch_s
+
+    def floor_s(self, fixed: FixedCosts, *, in_graph: bool) -> float:
+        """What its launches take beside the work.
+
+        Estimates are those of graph nodes: outside a graph a kernel starts as a launched one does,
+        and every launch beyond the first has its own start.
+        """
+        launches, estimate = self.slot.group.launches, self.estimate
+        if not launches:
+            return 0.0
+        start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
+        held = launches if estimate.chain else 1
+        floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
+        return floor_s + (launches * fixed.collective_s if self.asked.work.link_bytes else 0.0)
+
+    def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
+        """What the search weighs."""
+        in_graph, launch_s = self.issued(mode, fixed)
+        if self.refusal is not None:
+            return fusion.Price(uncovered, launch_s, math.inf)
+        device_s = self.floor_s(fixed, in_graph=in_graph) + self.estimate.core_s
+        return fusion.Price(uncovered, launch_s, device_s)
+
+    def kernel(self, mode: Mode, fixed: FixedCosts) -> Kernel:
+        """The launch that it is in a mode."""
+        in_graph, launch_s = self.issued(mode, fixed)
+        estimate, floor_s = self.estimate, self.floor_s(fixed, in_graph=in_graph)
+        time = KernelTime(
+            floor_s + estimate.core_s,
+            floor_s,
+            bound_of(self.asked.work, floor_s, estimate.core_s),
+            estimate.evidence,
+            estimate.family,
+            estimate.log_low,
+            estimate.log_high,
+            estimate.borrowed,
+        )
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph)
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """All groups of a structure under one load, ready to be priced for any mode.
 
     ``costs`` are those of each kind of block.
     """
 
-    structure: Structure
+    layout: Layout
     costs: tuple[BlockCosts, ...]
     device: Device
     engine: Engine
@@ -96,198 +146,72 @@ class Problem:
     estimator: Estimator
     sequences: int | None = None
     """Sequences of the load, without padding."""
-    spaces: dict[bool, Space] = field(default_factory=dict)
-    """State graphs by whether order matters: they depend on structure alone and may be shared."""
-    known: dict[Hashable, tuple[Priceable, Estimate]] = field(default_factory=dict)
+    known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
-    def inside(self) -> tuple[tuple[PricedGroup, ...], ...]:
-        """Groups within each kind."""
-        return tuple(
-            tuple(self._price(group, (costs,)) for group in groups)
-            for groups, costs in zip(self.structure.inside, self.costs, strict=True)
-        )
+    def priced(self) -> tuple[Priced, ...]:
+        """Every group, by slot."""
+        return tuple(map(self._price, self.layout.slots))
 
-    @cached_property
-    def across(self) -> dict[tuple[int, int], tuple[PricedGroup, ...]]:
-        """Groups across each seam."""
-        return {
-            pair: tuple(
-                self._price(group, tuple(self.costs[kind] for kind in pair)) for group in gs
-            )
-            for pair, gs in self.structure.across.items()
-        }
+    def _price(self, slot: Slot) -> Priced:
+        known = self.known.get(slot.priced_as)
+        if known is None:
+            known = self.known[slot.priced_as] = self._estimated(slot)
+        refusal = None
+        if slot.limited:
+            refusal = limit_refusal(slot.group, self._costs_of(slot), self.engine)
+        return Priced(slot, *known, refusal)
 
-    def _price(self, group: Group, costs: tuple[BlockCosts, ...]) -> PricedGroup:
+    def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
+        return tuple(self.costs[kind] for kind in slot.kinds)
+
+    def _estimated(self, slot: Slot) -> tuple[Priceable, Estimate]:
+        group, costs = slot.group, self._costs_of(slot)
         rule = group.rule
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
-        key = (*map(id, costs), group.border.nodes, tile, group.kernel, decodes)
-        if key not in self.known:
-            tiling = Tiling(tile, self.device.l2_bytes) if tile else None
-            work = kernel_work(group.border, costs, self.device, tiling)
-            asked = Priceable(group.border, costs, work, group.kernel, decodes)
-            self.known[key] = asked, self.estimator.estimate(asked)
-        return PricedGroup(group, *self.known[key], limit_refusal(group, costs, self.engine))
+        tiling = Tiling(tile, self.device.l2_bytes) if tile else None
+        work = kernel_work(group.border, costs, self.device, tiling)
+        asked = Priceable(group.border, costs, work, group.kernel, decodes)
+        return asked, self.estimator.estimate(asked)
 
     @cached_property
-    def covered(self) -> frozenset[tuple[int, str]]:
-        """(kind, node) of nodes that a rule of the engine fuses here."""
-        if self.structure.rule_set != "engine":
-            return frozenset()
-        found = set()
-        for kind, groups in enumerate(self.inside):
-            for priced in groups:
-                if len(priced.group.nodes) > 1 and priced.refusal is None:
-                    found |= {(kind, name) for _, name in priced.group.nodes}
-        for pair, groups in self.across.items():
-            for priced in groups:
-                if priced.refusal is None:
-                    found |= {(pair[offset], name) for offset, name in priced.group.nodes}
-        return frozenset(found)
+    def _uncovered(self) -> tuple[int, ...]:
+        """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
+        running = (each.slot.fuses for each in self.priced if each.refusal is None)
+        covered = frozenset[Place]().union(*running)
+        return tuple(int(slot.alone in covered) for slot in self.layout.slots)
 
     def solve(self, mode: Mode) -> Solution:
         """The cheapest kernels in a mode, and the timeline they make."""
         objective: Objective = Additive() if mode == "full" else TwoClock()
-        kernels: list[Kernel] = []
-        problem = self._search_problem(mode, kernels)
-        if objective.order_free not in self.spaces:
-            self.spaces[objective.order_free] = explore(problem, order_free=objective.order_free)
-        schedule = search(problem, objective, self.spaces[objective.order_free])
-        kinds = {self._kind_name(kind): kind for kind in range(len(self.costs))}
-        runs = tuple(
+        prices = [
+            priced.price(mode, self.fixed, uncovered)
+            for priced, uncovered in zip(self.priced, self._uncovered, strict=True)
+        ]
+        space = self.layout.space(order_free=objective.order_free)
+        schedule = search(self.layout.problem, objective, space, prices)
+        runs = self._runs(schedule, mode)
+        start_s = 0.0 if mode == "none" else self.fixed.replay_s
+        beyond_s = self.fixed.beyond_s(self.sequences)
+        return Solution(mode, runs, timeline(_issues(runs), start_s, beyond_s))
+
+    def _runs(self, schedule: fusion.Schedule, mode: Mode) -> tuple[SolvedRun, ...]:
+        """The schedule's kernels: one object for all launches of a slot."""
+        blocks = self.layout.problem.blocks
+        kinds = {block.kind: kind for kind, block in enumerate(blocks)}
+        slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
+        kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
+        return tuple(
             SolvedRun(
-                self.structure.graph.kinds[kinds[run.kind]],
+                self.layout.structure.graph.kinds[kinds[run.kind]],
                 run.times,
                 tuple(kernels[launch.candidate.id] for launch in run.launches),
             )
             for run in schedule.runs
         )
-        start_s = 0.0 if mode == "none" else self.fixed.replay_s
-        beyond_s = self.fixed.beyond_s(self.sequences)
-        return Solution(mode, runs, timeline(_issues(runs), start_s, beyond_s))
-
-    def _search_problem(self, mode: Mode, kernels: list[Kernel]) -> fusion.Problem:
-        graph = self.structure.graph
-        blocks = tuple(
-            fusion.Block(
-                self._kind_name(kind),
-                tuple(node.id for node in block.nodes),
-                frozenset((u, v) for u, v in block.graph.edges()),
-                tuple(self._candidates(self.inside[kind], kind, mode, kernels)),
-            )
-            for kind, block in enumerate(graph.kinds)
-        )
-        seams = tuple(
-            fusion.Seam(
-                self._kind_name(kind),
-                self._kind_name(following),
-                _seam_edges(graph.kinds[kind], graph.kinds[following]),
-                tuple(self._candidates(self.across[kind, following], kind, mode, kernels)),
-            )
-            for kind, following in graph.pairs
-            if following is not None
-        )
-        sequence = tuple((self._kind_name(run.kind), run.times) for run in graph.sequence)
-        return fusion.Problem(sequence, blocks, seams)
-
-    def _kind_name(self, kind: int) -> str:
-        return f"{kind}:{self.structure.graph.kinds[kind].label}"
-
-    def _candidates(
-        self, groups: tuple[PricedGroup, ...], kind: int, mode: Mode, kernels: list[Kernel]
-    ) -> Iterator[fusion.Candidate]:
-        for priced in groups:
-            kernel = self._kernel(priced, mode)
-            single = len(priced.group.nodes) == 1
-            uncovered = int(
-                single and any((kind, name) in self.covered for _, name in priced.group.nodes)
-            )
-            device_s = kernel.time.time_s if priced.refusal is None else float("inf")
-            price = fusion.Price(uncovered, kernel.launch_s, device_s)
-            yield fusion.Candidate(priced.group.name, priced.group.nodes, price, len(kernels))
-            kernels.append(kernel)
-
-    def _kernel(self, priced: PricedGroup, mode: Mode) -> Kernel:
-        launches, fixed = priced.group.launches, self.fixed
-        outside, splits = self._leaves_graph(priced.group)
-        in_graph = mode != "none" and not outside and not (splits and mode == "piecewise")
-        launch_s = 0.0 if in_graph else launches * fixed.launch_s
-        if splits and mode == "piecewise":
-            launch_s += fixed.replay_s
-        time = _kernel_time(priced, fixed, in_graph=in_graph)
-        return Kernel(priced.group, priced.asked, time, launch_s, in_graph)
-
-    def _leaves_graph(self, group: Group) -> tuple[bool, bool]:
-        """Whether any graph holds the group, and whether it splits a piecewise one."""
-        return group.nodes & self._outside != frozenset(), bool(group.nodes & self._splitting)
-
-    @cached_property
-    def _outside(self) -> frozenset[tuple[int, str]]:
-        names = set(self.engine.spec.capture.outside)
-        return frozenset((offset, name) for name in names for offset in (0, 1))
-
-    @cached_property
-    def _splitting(self) -> frozenset[tuple[int, str]]:
-        rules = [
-            rule for rule in self.engine.spec.capture.splits if holds(rule.when, self.engine.facts)
-        ]
-        return frozenset(
-            (offset, node.id)
-            for block in self.structure.graph.kinds
-            for node in block.nodes
-            if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
-            for offset in (0, 1)
-        )
-
-
-def _kernel_time(priced: PricedGroup, fixed: FixedCosts, *, in_graph: bool) -> KernelTime:
-    """Estimates are those of graph nodes: outside a graph a kernel starts as a launched one does,
-    and every launch beyond the first has its own start.
-    """
-    estimate, launches = priced.estimate, priced.group.launches
-    start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
-    floor_s = 0.0
-    if launches:
-        held = launches if estimate.chain else 1
-        floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        floor_s += launches * fixed.collective_s if priced.asked.work.link_bytes else 0.0
-    return KernelTime(
-        floor_s + estimate.core_s,
-        floor_s,
-        bound_of(priced.asked.work, floor_s, estimate.core_s),
-        estimate.evidence,
-        estimate.family,
-        estimate.log_low,
-        estimate.log_high,
-        estimate.borrowed,
-    )
-
-
-def _seam_edges(block: Block, following: Block) -> frozenset[tuple[str, str]]:
-    if following.opens:
-        return frozenset()
-    producers = {tensor: node.id for node in block.nodes for tensor in node.outputs}
-    aliases = dict(zip(following.inputs, block.outputs, strict=True))
-    return frozenset(
-        (producers[aliases[tensor]], node.id)
-        for node in following.nodes
-        for tensor in node.inputs
-        if tensor in aliases
-    )
 
 
 def _issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:
     for run in runs:
-        yield (
-            tuple(
-                Issue(
-                    kernel.launch_s,
-                    kernel.time.time_s,
-                    float(kernel.time.time_s - kernel.time.fixed_s),
-                    kernel.group.launches if kernel.launch_s else 0,
-                )
-                for kernel in run.kernels
-            ),
-            run.times,
-        )
+        yield tuple(kernel.issue for kernel in run.kernels), run.times

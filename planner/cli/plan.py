@@ -61,16 +61,16 @@ def command(
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of, keep, split_sets
     from planner.plan.advice import advise
-    from planner.plan.assemble import assemble
     from planner.report.document import plan_document, to_json
     from planner.report.plan import plan_view
+    from planner.serving.plan import plan_question
     from planner.spec.load import load_deployment
     from planner.spec.question import ask
 
     catalog = catalog_of(catalogs)
     found, sets = split_sets(file, sets, catalog, cost_model, tp)
     question = ask(load_deployment(file, sets), catalog, cost_model)
-    plan = assemble(question)
+    plan = plan_question(question)
     advices = advise(question) if advice else None
     if as_json:
         write(to_json("plan", plan_document(plan, advices, found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import Block, Node
@@ -43,8 +44,20 @@ def node_cost(block: Block, node: Node, load: Load, device: Device) -> NodeCost:
         tuple(tensor.bytes(load) for tensor in site.outputs),
         peak,
         ridge,
-        crossing_tokens(block, node, ridge),
+        _known_crossing(block, node, ridge),
     )
+
+
+_crossings: WeakKeyDictionary[Block, dict[tuple[str, float], float | None]] = WeakKeyDictionary()
+
+
+def _known_crossing(block: Block, node: Node, ridge: float) -> float | None:
+    """As `crossing_tokens`, found once for each node and ridge: no load changes it."""
+    known = _crossings.setdefault(block, {})
+    key = (node.id, ridge)
+    if key not in known:
+        known[key] = crossing_tokens(block, node, ridge)
+    return known[key]
 
 
 def crossing_tokens(block: Block, node: Node, ridge: float) -> float | None:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from planner.cost.kernels import (
@@ -208,6 +208,7 @@ class Constants:
         return Fitted(variant.name, values, "datasheet", source)
 
 
+@lru_cache(maxsize=256)
 def gemm_pair(dtype: str, weights: str) -> tuple[str, str]:
     """What tells GEMM kernels apart: what is multiplied, and how weights are kept."""
     known = {kind.operand for kind in gemm.KINDS.values()}
@@ -219,21 +220,22 @@ def gemm_pair(dtype: str, weights: str) -> tuple[str, str]:
     return multiplied, weights
 
 
-def gemm_variants(dtype: str, weights: str) -> list[list[str]]:
+@lru_cache(maxsize=256)
+def gemm_variants(dtype: str, weights: str) -> tuple[tuple[str, ...], ...]:
     """Variants that price a pair, in groups: a later one counts where nobody measured the first.
 
     Weight-only kernels differ by engine, so that the same engine's BF16 is as good a guess.
     """
     kinds = gemm.KINDS.items()
-    own = [n for n, kind in kinds if (kind.operand, kind.weights) == (dtype, weights)]
-    wide = [n for n, kind in kinds if (kind.operand, kind.weights) == (dtype, dtype)]
+    own = tuple(n for n, kind in kinds if (kind.operand, kind.weights) == (dtype, weights))
+    wide = tuple(n for n, kind in kinds if (kind.operand, kind.weights) == (dtype, dtype))
     if dtype == "int8":
-        wide = [n for n, kind in kinds if (kind.operand, kind.weights) == ("fp8", "fp8")]
+        wide = tuple(n for n, kind in kinds if (kind.operand, kind.weights) == ("fp8", "fp8"))
     if weights == dtype == "int8":
-        return [own, wide]
+        return own, wide
     if weights == dtype:
-        return [own]
-    return [[*own, *wide]] if dtype == "bf16" or not own else [own, wide]
+        return (own,)
+    return ((*own, *wide),) if dtype == "bf16" or not own else (own, wide)
 
 
 def _fitted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from planner.errors import Fault, SpecError
 from planner.ops.types import Formats
@@ -20,7 +21,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
     """A backend as one deployment runs it."""
 
@@ -33,19 +34,23 @@ class Engine:
     asked: Mapping[str, Scalar] | None = None
     """The same facts at the version asked for, where it is not the very one described."""
 
-    @property
+    @cached_property
     def as_asked(self) -> Engine:
         """The engine at the very version asked for, for facts described version by version."""
         return self if self.asked is None else replace(self, facts=self.asked, asked=None)
 
-    @property
-    def flags(self) -> dict[str, Scalar]:
+    def flag(self, name: str) -> Scalar:
+        """The value of a flag; None of one that the engine does not have."""
+        return self.facts.get(f"flag.{name}")
+
+    @cached_property
+    def flags(self) -> Mapping[str, Scalar]:
         """Flags in force, by bare name."""
         prefix = "flag."
         return {k.removeprefix(prefix): v for k, v in self.facts.items() if k.startswith(prefix)}
 
-    @property
-    def whole_flags(self) -> dict[str, int]:
+    @cached_property
+    def whole_flags(self) -> Mapping[str, int]:
         """Flags that are whole numbers: what expressions of the catalogue count with."""
         return {
             name: value
@@ -74,8 +79,22 @@ def resolve(
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
+    facts = _facts(deployment, version, gpu, formats, step)
+    wanted = {**facts, "version": asked.version or version}
+    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
+    named = None
+    if version_key(str(wanted["version"])) != version_key(version):
+        named = _with_flags(wanted, spec, asked.flags)
+    notes = (note,) if note else ()
+    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
+
+
+def _facts(
+    deployment: DeploymentSpec, version: str, gpu: GpuSpec, formats: Formats, step: str
+) -> dict[str, Scalar]:
+    """What conditions may ask, but for the flags."""
     memory = gpu.memory.visible or gpu.memory.capacity
-    facts: dict[str, Scalar] = {
+    return {
         "version": version,
         "gpu": gpu.name,
         "vendor": gpu.vendor,
@@ -86,6 +105,9 @@ def resolve(
         "data": deployment.parallel.data,
         "pipeline": deployment.parallel.pipeline,
         "expert": deployment.parallel.expert,
+        "context": deployment.parallel.context,
+        "prefill_context": deployment.parallel.prefill_context,
+        "speculates": deployment.speculation is not None,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,
@@ -93,13 +115,6 @@ def resolve(
         "kv_cache": formats.kv_cache,
         "step": step,
     }
-    wanted = {**facts, "version": asked.version or version}
-    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
-    named = None
-    if version_key(str(wanted["version"])) != version_key(version):
-        named = _with_flags(wanted, spec, asked.flags)
-    notes = (note,) if note else ()
-    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
 
 
 def _with_flags(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from planner.cost.constants import Constants, Fitted
 from planner.cost.estimator import Estimate, Kernel, roofline_s
-from planner.cost.experts import CHAINS, Routed, routed
+from planner.cost.experts import CHAINS, ROUTED, Routed, routed
 from planner.cost.kernels import attention_decode, collective, elementwise, gemm
 from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape
@@ -19,16 +19,19 @@ from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
 from planner.cost.parts import Part, attention_shape, walked_rows
-from planner.cost.products import Product, as_run, product, unfitted
+from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.ops.attention import AttentionScores, AttentionValues
-from planner.ops.collective import AllGather, AllReduce, Send
+from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.types import Site, static
+from planner.ops.types import Operator, Site, static
+
+Places: TypeAlias = tuple[tuple[Node, Site], ...]
+"""Nodes, with what their formulas may look at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,7 @@ class CalibratedEstimator:
     network: Network | None = None
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
+    _parts: dict[tuple[int, ...], tuple[Places, Part]] = field(default_factory=dict)
     _heard: list[Asked] | None = None
 
     def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
@@ -68,12 +72,10 @@ class CalibratedEstimator:
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
         parts = [part for part in self._mains(kernel) if part is not None]
-        family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes())), None)
-        if not parts and family:
-            return self._unfitted(kernel, family)
-        stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         if not parts:
-            return self._streamed(stream_s, stream)
+            family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
+            return self._unfitted(kernel, family) if family else self._streamed(kernel)
+        stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
             max(core_s, roofline_s(kernel.work)),
@@ -91,8 +93,9 @@ class CalibratedEstimator:
         core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
         return Estimate(core_s, stream.floor_s, "datasheet", family)
 
-    def _streamed(self, stream_s: float, stream: Fitted) -> Estimate:
+    def _streamed(self, kernel: Kernel) -> Estimate:
         """A kernel that does nothing but stream."""
+        stream_s, stream = self._stream(kernel, 0.0)
         low, high = stream.interval(stream_s)
         core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
         evidence, borrowed = stream.evidence, stream.borrowed
@@ -100,27 +103,44 @@ class CalibratedEstimator:
 
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
-        for node, site in kernel.nodes():
-            found = routed(node, site, kernel.name, self.constants)
-            if found:
-                yield self._routed(found)
-            elif isinstance(node.op, Linear):
+        for node, site in kernel.nodes:
+            if not _is_main(node.op):
+                continue
+            if isinstance(node.op, Linear):
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
                 linears.setdefault(key, []).append((node, site))
-            elif asked := product(node, site):
-                yield self._gemm(asked)
-            elif isinstance(node.op, AttentionScores):
-                yield self._attention(node.op, site, kernel)
-            elif isinstance(node.op, LatentScores):
-                yield self._latent_attention(node.op, site, kernel)
-            elif isinstance(node.op, AllReduce | AllGather):
-                yield self._collective(node.op, site)
-            elif isinstance(node.op, Send):
-                yield self._send(node.op, site)
+            else:
+                yield self._main(node, site, kernel)
         for merged in linears.values():
-            yield self._linear(merged)
+            yield self._once(tuple(merged), self._linear)
 
-    def _linear(self, merged: Sequence[tuple[Node, Site]]) -> Part:
+    def _main(self, node: Node, site: Site, kernel: Kernel) -> Part | None:
+        """A node that is no projection, by its model."""
+        if found := routed(node, site, kernel.name, self.constants):
+            return self._routed(found)
+        if is_product(type(node.op)):
+            return self._once(((node, site),), self._product)
+        if isinstance(node.op, AttentionScores):
+            return self._attention(node.op, site, kernel)
+        if isinstance(node.op, LatentScores):
+            return self._latent_attention(node.op, site, kernel)
+        if isinstance(node.op, Collective):
+            return self._collective(node.op, site)
+        return self._send(node.op, site) if isinstance(node.op, Send) else None
+
+    def _once(self, nodes: Places, make: Callable[[Places], Part]) -> Part:
+        """A part that depends on its nodes alone, for all groups that hold them."""
+        key = tuple(id(site) for _, site in nodes)
+        # the sites are kept beside the part, so that their ids are no others'
+        if key not in self._parts:
+            self._parts[key] = nodes, make(nodes)
+        return self._parts[key][1]
+
+    def _product(self, nodes: Places) -> Part:
+        """A GEMM that is no projection."""
+        return self._gemm(product(*nodes[0]))
+
+    def _linear(self, merged: Places) -> Part:
         """Projections of one input as one GEMM. Operands narrower than 16 bit come in quantised."""
         node, site = merged[0]
         depth = static(site.inputs[0].shape[-1])
@@ -133,7 +153,7 @@ class CalibratedEstimator:
 
     def _latent_attention(self, op: LatentScores, site: Site, kernel: Kernel) -> Part | None:
         """Latent attention as one kernel, in the form that the scores are in."""
-        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes()):
+        if not any(isinstance(node.op, LatentValues) for node, _ in kernel.nodes):
             return None
         heads, dtype = op.shape, site.formats.kv_cache
         model, shapes = latent_shapes(heads, site.load)
@@ -165,12 +185,12 @@ class CalibratedEstimator:
 
     def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> Part | None:
         """Attention as one kernel, where the values are in the group too."""
-        if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes()):
+        if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes):
             return None
         heads, dtype = op.shape, site.formats.kv_cache
         core_s, floor_s = 0.0, 0.0
         fitted: Fitted | None = None
-        for group in site.load.within(heads.chunk):
+        for group in heads.groups(site.load):
             if not group.new_tokens * group.count:
                 continue
             model, shape = attention_shape(heads, group)
@@ -195,12 +215,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
-    def _collective(self, op: AllReduce | AllGather, site: Site) -> Part:
-        name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
-        fitted = self.constants.collective(name)
-        size = float(site.outputs[0].bytes(site.load))
-        shape = CollectiveShape(size, float(op.ranks))
-        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
+    def _collective(self, op: Collective, site: Site) -> Part:
+        fitted = self.constants.collective(op.library)
+        shape = CollectiveShape(float(op.message_bytes(site)), float(op.ranks))
+        time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -233,7 +251,7 @@ class CalibratedEstimator:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
         size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, walked_rows(list(kernel.nodes())))
+        rows = max(1.0, walked_rows(kernel.nodes))
         shape = ElementwiseShape(size / 2, size / 2, rows)
         return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
 
@@ -252,6 +270,14 @@ class CalibratedEstimator:
         if self._heard is not None:
             self._heard.append(Asked(model, fitted, shape, time_s))
         return time_s
+
+
+_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
+
+
+def _is_main(op: Operator) -> bool:
+    """Whether a kernel model prices it; all others stream."""
+    return isinstance(op, _MAIN) or is_product(type(op))
 
 
 def _moved_bytes(site: Site) -> float:

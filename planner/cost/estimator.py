@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from planner.cost.annotate import BlockCosts
@@ -45,11 +45,11 @@ class Kernel:
     decodes: str | None = None
     """Which one it is for sequences that decode, where that is another."""
 
-    def nodes(self) -> Iterator[tuple[Node, Site]]:
+    @cached_property
+    def nodes(self) -> tuple[tuple[Node, Site], ...]:
         """Its nodes, with what their formulas may look at."""
-        for offset, name in self.edge.nodes:
-            cost = self.costs[offset].nodes[name]
-            yield cost.node, cost.site
+        found = (self.costs[offset].nodes[name] for offset, name in self.edge.nodes)
+        return tuple((cost.node, cost.site) for cost in found)
 
 
 class Estimator(Protocol):

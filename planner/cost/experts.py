@@ -19,6 +19,10 @@ CHAINS = moe.MODEL.family
 """The family whose floor holds all launches of its chain of kernels."""
 
 
+ROUTED = (Moe, Dispatch, Combine)
+"""Operators of a mixture of experts that have a model."""
+
+
 @dataclass(frozen=True)
 class Routed:
     """One kernel (or chain) of routed experts as its model sees it."""

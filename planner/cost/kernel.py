@@ -8,6 +8,7 @@ outside, the write remains. No fusion rule states its own speed-up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.types import Device, KernelWork
@@ -29,9 +30,20 @@ class Border:
     """Tensors that never leave the chip."""
 
 
+_borders: WeakKeyDictionary[Window, dict[frozenset[NodeKey], Border]] = WeakKeyDictionary()
+
+
+def known_border(window: Window, nodes: frozenset[NodeKey]) -> Border:
+    """As `border`, found once for all rules that make the same group."""
+    known = _borders.setdefault(window, {})
+    if nodes not in known:
+        known[nodes] = border(window, nodes)
+    return known[nodes]
+
+
 def border(window: Window, nodes: frozenset[NodeKey]) -> Border:
     """The border of a group of nodes of a window."""
-    ordered = tuple(key for key in window.keys if key in nodes)
+    ordered = tuple(sorted(nodes, key=window.position.__getitem__))
     reads: dict[TensorKey, tuple[tuple[NodeKey, int], ...]] = {}
     writes = []
     inside = []
@@ -60,7 +72,7 @@ def kernel_work(
     for offset, name in edge.nodes:
         cost = costs[offset].nodes[name]
         node = cost.node
-        work = node.op.executed(cost.site, tiling)
+        work = cost.executed(tiling)
         matmul_flops = matmul_flops + work.matmul_flops
         if node.op.matrix:
             matmul_s = matmul_s + work.matmul_flops / cost.peak_flops_per_s

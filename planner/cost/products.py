@@ -33,10 +33,14 @@ class Product:
     """Most of the matrix units' peak that the kernel's instructions reach."""
 
 
-def product(node: Node, site: Site) -> Product | None:
-    """The GEMM that a node stands for; None where it stands for none."""
-    make = _PRODUCTS.get(type(node.op))
-    return as_run(make(node, site), node, site) if make else None
+def is_product(op: type[Operator]) -> bool:
+    """Whether nodes of an operator stand for a GEMM."""
+    return op in _PRODUCTS
+
+
+def product(node: Node, site: Site) -> Product:
+    """The GEMM that a node stands for. Raises KeyError where it stands for none."""
+    return as_run(_PRODUCTS[type(node.op)](node, site), node, site)
 
 
 def as_run(made: Product, node: Node, site: Site) -> Product:

@@ -26,14 +26,14 @@ class Reserve:
         self._device, self._context = device, longest
         flag = self.spec.longest
         self._engine = engine.as_asked
-        if flag and self._engine.flags.get(flag) is None:
+        if flag and self._engine.flag(flag) is None:
             self._engine = self._engine.with_flags({flag: longest})
 
     @property
     def longest(self) -> int | None:
         """The longest sequence: the engine's flag, else the model's context."""
         flag = self.spec.longest
-        value = self._engine.flags.get(flag) if flag else self._context
+        value = self._engine.flag(flag) if flag else self._context
         return value if isinstance(value, int) else None
 
     def amount(self, choices: tuple[BytesChoice, ...]) -> float:
@@ -86,5 +86,5 @@ def levers(engine: Engine) -> Iterator[tuple[str, Scalar]]:
                 value = whole(lever.to, engine.as_asked.whole_flags)
             except ExpressionError:
                 continue
-        if value != engine.flags.get(lever.flag):
+        if value != engine.flag(lever.flag):
             yield lever.flag, value

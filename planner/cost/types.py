@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from planner.graph.types import Node
 from planner.num import Number, maximum
-from planner.ops.types import OpClass, Site, Work
+from planner.ops.types import OpClass, Site, Tiling, Work
 from planner.spec.types import GpuSpec
 
 Bound = Literal["compute", "memory", "network", "launch"]
@@ -81,12 +82,20 @@ class NodeCost:
     crossing_tokens: float | None = None
     """M*: the tokens in flight at which the node leaves the memory roof; None if it never does."""
 
+    _executed: dict[Tiling | None, Work] = field(default_factory=dict, repr=False)
+
+    def executed(self, tiling: Tiling | None) -> Work:
+        """The work that a kernel really does, as many groups ask for it."""
+        if tiling not in self._executed:
+            self._executed[tiling] = self.node.op.executed(self.site, tiling)
+        return self._executed[tiling]
+
     @property
     def flops(self) -> Number:
         """FLOPs of the unit that does the bulk: matrix where there is matrix work, else vector."""
         return self.work.matmul_flops if self.node.op.matrix else self.work.vector_flops
 
-    @property
+    @cached_property
     def hbm_bytes(self) -> Number:
         """Inputs (a tensor read twice once), outputs, weights and KV cache; nothing of a view."""
         if self.node.op.op_class == OpClass.VIEW:

@@ -154,4 +154,5 @@ def _kernels(label: Label) -> tuple[int, ...]:
     while label[-1] is not None:
         found.append(label[-1][-2])
         label = label[-2]
-    return tuple(reversed(found))
+    several = label[-2] if isinstance(label[-2], tuple) else ()
+    return (*several, *reversed(found))

@@ -64,6 +64,20 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
     return Space(problem.shape, order_free, windows, graphs)
 
 
+_found: dict[Hashable, Space] = {}
+_FOUND_MOST = 512
+
+
+def known_space(problem: Problem, *, order_free: bool) -> Space:
+    """As `explore`, found once for each shape: models that differ in sizes alone share one."""
+    key = (problem.shape, order_free)
+    if key not in _found:
+        if len(_found) >= _FOUND_MOST:
+            _found.clear()
+        _found[key] = explore(problem, order_free=order_free)
+    return _found[key]
+
+
 def _followers(problem: Problem) -> dict[Pair, set[Pair]]:
     pairs = [pair for pair, _ in problem.passes]
     found: dict[Pair, set[Pair]] = {pair: set() for pair in pairs}

@@ -6,13 +6,14 @@ the search's. Each no leaves a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.kernel import Border, border
+from planner.cost.kernel import Border, known_border
 from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
@@ -20,7 +21,7 @@ from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.moe import Moe
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
-from planner.spec.types import Conditions, FusionRule, Scalar
+from planner.spec.types import Conditions, FusionRule, KernelName, Scalar
 from planner.units import show_bytes
 
 RuleSet = Literal["engine", "flags", "ideal"]
@@ -85,16 +86,15 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
     return Structure(graph, rule_set, tuple(inside), across, unfitted)
 
 
+@lru_cache(maxsize=512)
 def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
     """What a structure depends on besides the graph: engines alike in it share their structures."""
-    spec, facts = engine.spec, engine.facts
-    if rule_set != "engine":
-        return rule_set, frozenset(facts.items())
-    rules = tuple(n for n, rule in enumerate(spec.fusions) if holds(rule.when, facts))
     kernels = tuple(
-        n for n, kernel in enumerate(spec.kernels) if holds(_beside_own(kernel.when), facts)
+        n
+        for n, kernel in enumerate(engine.spec.kernels)
+        if holds(_beside_own(kernel.when), engine.facts)
     )
-    return rule_set, rules, kernels
+    return rule_set, tuple(_running(engine, rule_set)), kernels
 
 
 def refused_rules(found: Structure, engine: Engine) -> tuple[str, ...]:
@@ -116,15 +116,19 @@ Flags = tuple[tuple[str, Scalar], ...]
 
 def _rules(engine: Engine, rule_set: RuleSet) -> list[tuple[FusionRule, Flags]]:
     """Rules that may run, with the flags that must be turned for them."""
-    found: list[tuple[FusionRule, Flags]] = []
-    for rule in engine.spec.fusions:
+    rules = engine.spec.fusions
+    return [(rules[number], flags) for number, flags in _running(engine, rule_set)]
+
+
+def _running(engine: Engine, rule_set: RuleSet) -> Iterator[tuple[int, Flags]]:
+    """The same by number: all that a structure knows of flags and versions."""
+    for number, rule in enumerate(engine.spec.fusions):
         if holds(rule.when, engine.facts):
-            found.append((rule, ()))
+            yield number, ()
         elif rule_set != "engine":
             turned = _turning(rule.when, engine)
             if turned is not None:
-                found.append((rule, turned))
-    return found
+                yield number, turned
 
 
 def _turning(when: Conditions, engine: Engine) -> Flags | None:
@@ -169,10 +173,17 @@ def _beside_own(when: Conditions) -> Conditions:
     return {name: wanted for name, wanted in when.items() if name not in OWN_FACTS}
 
 
+@lru_cache(maxsize=4096)
+def _kernels_of(engine: Engine, op: str) -> tuple[KernelName, ...]:
+    """The engine's names for kernels of an operator."""
+    kernels = engine.spec.kernels
+    return tuple(k for k in kernels if op == k.op or (not isinstance(k.op, str) and op in k.op))
+
+
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
     node = window.node(key)
     names = NodeNames(node.id, node.op_name)
-    fitting = [kernel for kernel in engine.spec.kernels if named(kernel, names)]
+    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, names)]
     kernel = first(fitting, _facts(node, engine))
     launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
     nodes = frozenset({key})
@@ -180,7 +191,7 @@ def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
         node.id,
         kernel.engine_name if kernel else node.op_name,
         nodes,
-        border(window, nodes),
+        known_border(window, nodes),
         launches,
         kernel.profile_patterns if kernel else (),
         kernel=kernel.kernel if kernel else None,
@@ -198,10 +209,12 @@ def _fused(
     for rule, flags in rules:
         for match in known_matches(rule, window):
             fitted.add(rule.name)
-            found.setdefault(match.nodes, _of_match(match, window, flags))
+            if match.nodes not in found:
+                found[match.nodes] = _of_match(match, window, flags)
     if rule_set == "ideal":
         for match in known_ideal(window):
-            found.setdefault(match.nodes, _of_match(match, window, ()))
+            if match.nodes not in found:
+                found[match.nodes] = _of_match(match, window, ())
     return list(found.values())
 
 
@@ -211,7 +224,7 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
         rule.name,
         rule.engine_name,
         match.nodes,
-        border(window, match.nodes),
+        known_border(window, match.nodes),
         1 + rule.extra_launches,
         _patterns(match, window),
         rule,
@@ -232,7 +245,7 @@ def _patterns(match: Match, window: Window) -> tuple[str, ...]:
 
 def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:
     """Why a group is too large for its kernel under this load; None where it is not."""
-    if group.rule is None:
+    if group.rule is None or not group.rule.limits:
         return None
     slots = dict(group.slots)
     for limit in group.rule.limits:

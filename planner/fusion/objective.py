@@ -1,7 +1,8 @@
 """What "cheapest" means: a captured graph adds device times, an eager loop races two clocks.
 
 A label is the cost of a path, as a tuple whose last two fields say what it was made from: two
-labels joined, or (payload, None) for one kernel, or (None, None) for the empty path. Times are
+labels joined, or (payload, None) for one kernel, or (payloads, None) for several in a row, or
+(None, None) for the empty path. Times are
 whole ticks of 2⁻⁷⁰ s (0.85 zs), so that sums do not depend on the order of adding and equal costs
 tie exactly; rounding a kernel of 1 µs to a tick errs by less than 10⁻¹⁵ of it.
 """
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from planner.fusion.types import Price, Total
+from planner.fusion.types import Price, SearchTooLarge, Total
 
 Label = tuple[Any, ...]
 
@@ -24,6 +26,23 @@ IMPOSSIBLE = 1 << 40
 _TIME_BITS = 120  # 2⁵⁰ s: sums of times never reach the bits of ``uncovered``
 _TIME_MASK = (1 << _TIME_BITS) - 1
 _NEVER = -(1 << _TIME_BITS)
+
+
+Arcs = Sequence[Sequence[tuple[int, int]]]
+"""Into each state but the first: (state it comes from, index of the kernel that leads on)."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many labels a state of a window may have."""
+
+    window: str
+    most: int
+
+    def check(self, count: int) -> None:
+        """Raise SearchTooLarge beyond it."""
+        if count > self.most:
+            raise SearchTooLarge(self.window, count, self.most, "labels")
 
 
 class Objective(Protocol):
@@ -44,6 +63,15 @@ class Objective(Protocol):
 
     def prune(self, labels: list[Label]) -> list[Label]:
         """The labels that may still lead to the cheapest schedule."""
+        ...
+
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """The labels of the states ``ends``, each state's from those of the states before it.
+
+        Raises SearchTooLarge where a state has more labels than ``limit`` allows.
+        """
         ...
 
     def best(self, labels: list[Label]) -> Label:
@@ -94,6 +122,24 @@ class Additive:
         """One least label; of equals the first."""
         return [min(labels, key=_cost)]
 
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """One cost a state. Only the ends get labels, each a single one of all its kernels."""
+        del limit
+        steps = [kernel[0] for kernel in kernels]
+        costs, won = [0], [(0, 0)]
+        for into in arcs:
+            best = into[0]
+            least = costs[best[0]] + steps[best[1]]
+            for arc in into[1:]:
+                cost = costs[arc[0]] + steps[arc[1]]
+                if cost < least:
+                    least, best = cost, arc
+            costs.append(least)
+            won.append(best)
+        return [[(costs[end], _payloads(won, end, kernels), None)] for end in ends]
+
     def best(self, labels: list[Label]) -> Label:
         """The least label."""
         return min(labels, key=_cost)
@@ -101,6 +147,15 @@ class Additive:
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule."""
         return Total(label[0] >> _TIME_BITS, _seconds(label[0] & _TIME_MASK))
+
+
+def _payloads(won: list[tuple[int, int]], end: int, kernels: list[Label]) -> tuple[int, ...]:
+    """What runs on the way to a state, from the arcs that won."""
+    moves = []
+    while end:
+        end, move = won[end]
+        moves.append(move)
+    return tuple(kernels[move][-2] for move in reversed(moves))
 
 
 def _cost(label: Label) -> int:
@@ -163,6 +218,26 @@ class TwoClock:
             stairs[place:end] = [alone]
             depths[place:end] = [behind]
         return kept
+
+    def sweep(
+        self, arcs: Arcs, ends: list[int], kernels: list[Label], limit: Limit
+    ) -> list[list[Label]]:
+        """Every label before an arc joined with its kernel, as ``join`` does it."""
+        found: list[list[Label]] = [[self.identity]]
+        for into in arcs:
+            labels: list[Label] = []
+            for state, move in into:
+                kernel = kernels[move]
+                more, host2, alone2, behind2, _, _ = kernel
+                for label in found[state]:
+                    uncovered, host, alone, behind, _, _ = label
+                    late, early = behind + alone2, host + behind2
+                    last = max(late, early)
+                    made = (uncovered + more, host + host2, alone + alone2, last, label, kernel)
+                    labels.append(made)
+            limit.check(len(labels))
+            found.append(self.prune(labels) if len(labels) > 1 else labels)
+        return [found[end] for end in ends]
 
     def best(self, labels: list[Label]) -> Label:
         """The label whose device clock ends first when both clocks start at zero."""

@@ -24,14 +24,17 @@ have to wait for (they run *ahead*). Three invariants make this exact:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.fusion.bound import Bounds
-from planner.fusion.chain import Chain, Matrix, Path, Row, Stretch, paths
+from planner.fusion.chain import Chain, Matrix, Row, Stretch, paths
 from planner.fusion.explore import Space, StateGraph, explore
-from planner.fusion.objective import IMPOSSIBLE, Label, Objective, TwoClock
+from planner.fusion.objective import IMPOSSIBLE, Label, Limit, Objective, TwoClock
 from planner.fusion.types import (
     Launch,
     NoSchedule,
     Pair,
+    Price,
     Problem,
     Run,
     Schedule,
@@ -48,27 +51,33 @@ def search(
     problem: Problem,
     objective: Objective,
     space: Space | None = None,
+    prices: Sequence[Price] | None = None,
     *,
     easy_labels: int = EASY_LABELS,
 ) -> Schedule:
     """The cheapest schedule of the problem.
 
     ``space`` is the result of ``explore`` for a problem of the same shape; it serves any prices.
+    ``prices`` stand in for those of the candidates, by slot.
     ``easy_labels`` changes how long it takes, never the cost found.
     Raises NoSchedule when the kernels cannot run every node, SearchTooLarge when there is too much
     to look at, ValueError when the space belongs to another problem.
     """
     if space is None:
         space = explore(problem, order_free=objective.order_free)
-    if space.shape != problem.shape or space.order_free != objective.order_free:
+    alike = space.shape is problem.shape or space.shape == problem.shape
+    if not alike or space.order_free != objective.order_free:
         raise ValueError("the space was explored for another problem or objective")
-    stretches = _stretches(problem, space, objective)
+    prices = prices or [candidate.price for candidate in problem.candidates]
+    leaves = [objective.kernel(price, slot) for slot, price in enumerate(prices)]
+    stretches = _stretches(problem, space, leaves, objective)
     row = _join(stretches, objective, easy_labels)
     return _schedule(problem, objective, objective.best(row[0]))
 
 
-def _stretches(problem: Problem, space: Space, objective: Objective) -> list[Stretch]:
-    leaves = [objective.kernel(c.price, slot) for slot, c in enumerate(problem.candidates)]
+def _stretches(
+    problem: Problem, space: Space, leaves: list[Label], objective: Objective
+) -> list[Stretch]:
     matrices: dict[Pair, Matrix] = {}
     found: list[Stretch] = []
     start = 0
@@ -93,53 +102,45 @@ def _join(stretches: list[Stretch], objective: Objective, easy_labels: int) -> R
 def evaluate(space: Space, pair: Pair, leaves: list[Label], objective: Objective) -> Matrix:
     """The transfer matrix of one window. ``leaves`` are the labels of all candidates, by slot."""
     window = space.windows[pair]
-    kernels = [_leaf(leaves[move.slot], ahead=move.ahead) for move in window.moves]
+    kernels = [
+        _ahead(leaves[move.slot]) if move.ahead else leaves[move.slot] for move in window.moves
+    ]
     return {
         entry: _row(graph, kernels, objective, window)
         for entry, graph in space.graphs[pair].items()
     }
 
 
-def _leaf(label: Label, *, ahead: bool) -> Label:
-    return (*label[:-2], ~label[-2], None) if ahead else label
+def _ahead(label: Label) -> Label:
+    return (*label[:-2], ~label[-2], None)
 
 
 def _row(graph: StateGraph, kernels: list[Label], objective: Objective, window: Window) -> Row:
     if not graph.exits:
         return {}
-    found = _sweep(graph, kernels, objective, window.name)
+    ends = [state for state, _ in graph.exits]
+    found = objective.sweep(graph.arcs, ends, kernels, Limit(window.name, MAX_LABELS))
     kind = window.pair[0]
-    row: Row = {}
-    for state, out in graph.exits:
-        row[out] = [(*label[:-2], kind, label) for label in found[state]]
-    return row
-
-
-def _sweep(
-    graph: StateGraph, kernels: list[Label], objective: Objective, name: str
-) -> list[list[Label]]:
-    """The labels of every state, each from those of the states before it."""
-    join, prune = objective.join, objective.prune
-    found: list[list[Label]] = [[objective.identity]]
-    for arcs in graph.arcs:
-        labels = [join(label, kernels[move]) for state, move in arcs for label in found[state]]
-        if len(labels) > MAX_LABELS:
-            raise SearchTooLarge(name, len(labels), MAX_LABELS, "labels")
-        found.append(prune(labels) if len(labels) > 1 else labels)
-    return found
+    return {
+        out: [(*label[:-2], kind, label) for label in labels]
+        for (_, out), labels in zip(graph.exits, found, strict=True)
+    }
 
 
 def _schedule(problem: Problem, objective: Objective, label: Label) -> Schedule:
     total = objective.total(label)
     if total.uncovered >= IMPOSSIBLE:
         raise NoSchedule("fusion: every schedule holds a kernel that cannot run")
-    return Schedule(total, tuple(_run(problem, path, times) for path, times in paths(label)))
-
-
-def _run(problem: Problem, path: Path, times: int) -> Run:
-    kind, payloads = path
-    candidates = problem.candidates
-    launches = tuple(
-        Launch(candidates[max(payload, ~payload)], ahead=payload < 0) for payload in payloads
+    chosen = paths(label)
+    launches = {payload: _launch(problem, payload) for (_, each), _ in chosen for payload in each}
+    return Schedule(
+        total,
+        tuple(
+            Run(kind, times, tuple(launches[payload] for payload in payloads))
+            for (kind, payloads), times in chosen
+        ),
     )
-    return Run(kind, times, launches)
+
+
+def _launch(problem: Problem, payload: int) -> Launch:
+    return Launch(problem.candidates[max(payload, ~payload)], ahead=payload < 0)

@@ -35,6 +35,10 @@ class Price:
             raise ValueError(f"a kernel has the impossible price {self}")
 
 
+UNPRICED = Price(0, 0.0, 0.0)
+"""Of a candidate whose price comes with each search."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One kernel that could run: the nodes it covers and its price."""

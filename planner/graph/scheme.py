@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from planner.dtypes import is_quantized
 from planner.errors import Fault, SpecError
@@ -111,11 +111,11 @@ class _Running:
 
     def names(self, op: str) -> bool:
         """Whether any rule of the engine speaks of an operator; all others run as linears do."""
-        return op != CACHE and any(fnmatchcase(op, each) for each in self._patterns)
+        return op != CACHE and _fits(op, self._patterns)
 
     @cached_property
-    def _patterns(self) -> frozenset[str]:
-        return frozenset(each for rule in self.engine.rules for each in _ops(rule))
+    def _patterns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each for rule in self.engine.rules for each in _ops(rule)))
 
     def _rule(self, pair: Pair, op: str) -> FormatRule | None:
         weights, matmul = pair
@@ -153,7 +153,12 @@ class _Running:
 
 
 def _means(rule: FormatRule, op: str) -> bool:
-    return any(fnmatchcase(op, each) for each in _ops(rule))
+    return _fits(op, _ops(rule))
+
+
+@lru_cache(maxsize=4096)
+def _fits(op: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(op, each) for each in patterns)
 
 
 def _ops(rule: FormatRule) -> tuple[str, ...]:

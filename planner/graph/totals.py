@@ -12,11 +12,13 @@ from planner.ops.attention import AttentionScores
 from planner.ops.types import Parameters
 
 
+@functools.lru_cache(maxsize=64)
 def parameters(graph: ModelGraph) -> int:
     """Parameters of the graph's rank, shared ones once; of a graph of one rank the model's."""
     return sum(times * sum(p.elements for p in _owned(block)) for block, times in _all(graph))
 
 
+@functools.lru_cache(maxsize=64)
 def active_parameters(graph: ModelGraph) -> int:
     """Parameters one token meets: as `parameters`, but only its own of the experts."""
     return round(
@@ -27,6 +29,7 @@ def active_parameters(graph: ModelGraph) -> int:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def weights_bytes(graph: ModelGraph) -> float:
     """Bytes that the rank's parameters take, scales included, shared ones once."""
     return sum(times * sum(p.bytes for p in _owned(block)) for block, times in _all(graph))
@@ -65,9 +68,9 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
     found = []
     for block, times in zip(graph.kinds, graph.times, strict=True):
         for node in block.nodes:
-            if isinstance(node.op, AttentionScores) and node.op.shape.cached:
+            if isinstance(node.op, AttentionScores) and node.op.shape.keeps:
                 heads = node.op.shape
-                per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
+                per_token = heads.kv_bytes_per_token(graph.formats.kv_cache) / heads.ranks
                 found.append(KvLayers(block.label, times, per_token, heads.reach))
             inputs = tuple(block.tensors[name].shape for name in node.inputs)
             own = node.op.cached_bytes(inputs, graph.formats)
@@ -94,6 +97,7 @@ def state_layers(graph: ModelGraph) -> tuple[tuple[float, int], ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=64)
 def kv_bytes_per_token(graph: ModelGraph) -> float:
     """KV bytes one token adds while no window is full: the sum over all layers of the rank."""
     return sum(layers.times * layers.bytes_per_token for layers in kv_layers(graph))

@@ -40,12 +40,30 @@ class Window:
 
     def inputs(self, key: NodeKey) -> tuple[TensorKey, ...]:
         """Tensors a node reads."""
-        offset, _ = key
-        return tuple(self._alias.get((offset, t), (offset, t)) for t in self.node(key).inputs)
+        return self._inputs[key]
+
+    @cached_property
+    def _inputs(self) -> dict[NodeKey, tuple[TensorKey, ...]]:
+        alias = self._alias
+        return {
+            (offset, name): tuple(
+                alias.get((offset, t), (offset, t)) for t in self.node((offset, name)).inputs
+            )
+            for offset, name in self.keys
+        }
 
     def outputs(self, key: NodeKey) -> tuple[TensorKey, ...]:
         """Tensors a node writes."""
-        return tuple((key[0], name) for name in self.node(key).outputs)
+        return self._outputs[key]
+
+    @cached_property
+    def _outputs(self) -> dict[NodeKey, tuple[TensorKey, ...]]:
+        return {key: tuple((key[0], name) for name in self.node(key).outputs) for key in self.keys}
+
+    @cached_property
+    def position(self) -> dict[NodeKey, int]:
+        """Where each node stands among the keys."""
+        return {key: at for at, key in enumerate(self.keys)}
 
     @cached_property
     def _alias(self) -> dict[TensorKey, TensorKey]:

@@ -81,7 +81,7 @@ def launched(run: Call) -> int:
     """Operators in a call that make or change a tensor: views launch nothing."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counter(TorchDispatchMode):
+    class Counter(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         count = 0
 
         def __torch_dispatch__(
@@ -93,7 +93,7 @@ def launched(run: Call) -> int:
 
     with Counter() as counter:
         run()
-    return counter.count
+    return int(counter.count)
 
 
 def _is_view(func: Any) -> bool:

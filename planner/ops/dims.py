@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 
@@ -33,6 +34,21 @@ class PhasePairs(Pairs):
         return f"{self.phase} {super().__str__()}"
 
 
+Span = Literal["all", "new", "past"]
+"""Keys that attention looks at: all, those of the step itself, or those cached before it."""
+
+
+@dataclass(frozen=True)
+class SpanPairs(Pairs):
+    """Pairs with part of the keys alone, of which this rank holds one in ``ranks``."""
+
+    span: Span = "past"
+    ranks: int = 1
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} with {self.span} keys" + f"/{self.ranks}" * (self.ranks > 1)
+
+
 Symbol = str | Pairs
 
 
@@ -45,6 +61,11 @@ class Dim:
 
     coefficient: Fraction = Fraction(1)
     symbols: tuple[Symbol, ...] = ()
+
+    @cached_property
+    def ratio(self) -> tuple[int, int]:
+        """The coefficient's numerator and denominator."""
+        return self.coefficient.numerator, self.coefficient.denominator
 
     def __str__(self) -> str:
         parts = [str(symbol) for symbol in self.symbols]

@@ -88,7 +88,7 @@ def _against_plan(run: Run, plan: Plan, policy: Policy) -> Verdict:
 
 def _waits_for_prefills(run: Run, plan: Plan) -> bool:
     """Whether the run's requests came one after another, while the plan is of a decode step."""
-    return plan.workload is None and "workload.concurrency" in run.context
+    return plan.deployment.get("workload") is None and "workload.concurrency" in run.context
 
 
 _WAITED = (

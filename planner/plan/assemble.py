@@ -32,11 +32,14 @@ from planner.spec.types import DeploymentSpec, Parallel, Scalar
 from planner.units import show_seconds
 
 
-def assemble(question: Question) -> Plan:
-    """The plan of a deployment. Pure: the same question gives the same plan, to the bit."""
+def assemble(question: Question, load: StepLoad | None = None) -> Plan:
+    """The plan of a deployment. Pure: the same question gives the same plan, to the bit.
+
+    ``load`` stands for the step of a workload whose steps are found elsewhere.
+    """
     deployment = question.deployment
     prepared = prepare(question)
-    step = step_load(deployment)
+    step = load or step_load(deployment)
     check_load(deployment, step, prepared.graph.symbols)
     check_encoder_alone(deployment, step, prepared.graph)
     solved = solve_step(prepared, step)
@@ -46,7 +49,8 @@ def assemble(question: Question) -> Plan:
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
     memory = whole_memory_plan(prepared, step)
-    workload = workload_plan(prepared, deployment.workload) if deployment.workload else None
+    asked = deployment.workload
+    workload = workload_plan(prepared, asked) if asked and asked.batch else None
     result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
     return Plan(
         FORMAT,
@@ -201,7 +205,8 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
     """The load in words, as the user put it."""
     if deployment.workload:
         w = deployment.workload
-        return f"static batch of {w.batch}, {w.input} tokens in, {w.output} out"
+        who = f"static batch of {w.batch}" if w.batch else f"{w.concurrency} users in a closed loop"
+        return f"{who}, {w.input} tokens in, {w.output} out"
     s = deployment.step
     if s.decode:
         return f"decode, batch {s.decode.batch}, context {s.decode.context:,}"
@@ -216,7 +221,7 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
 def _cost(question: Question, times: StepTime) -> CostPlan:
     deployment = question.deployment
     parallel = deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    gpus = parallel.gpus
     price = deployment.price
     per_hour = price * gpus if price is not None else None
     million = None

@@ -143,6 +143,7 @@ def _held(run: Run, plan: Plan, found: Mapping[str, Predicted], name: str, value
         if judged.metric == metric:
             return Held(name, value, found[name], judged.ratio, judged.verdict, judged.reason)
     what = "a static batch" if plan.workload else f"one {plan.step.kind} step"
+    what = "a closed loop" if plan.serving else what
     reason = f"a plan of {what} predicts no {metric.replace('_', ' ')}"
     return Held(name, value, None, None, "incomparable", reason)
 

@@ -1,8 +1,9 @@
 """What a plan predicts of each figure that tools measure, and what no machine could beat.
 
 Only like is held against like: ``step`` against the plan's step; ``itl`` and ``tpot`` against it
-where it is a decode step; figures of whole requests against a static batch. The interval of a
-static batch's figures is that of its step, widened in proportion: it is made of such steps.
+where it is a decode step; figures of whole requests against a static batch or a closed loop. The
+interval of a static batch's figures is that of its step, widened in proportion: it is made of such
+steps.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.plan.runs import UNITS, MetricName
+from planner.plan.serving_types import Range, ServingPlan
 from planner.plan.types import Plan, WorkloadPlan
 
 
@@ -42,6 +44,8 @@ def cost(metric: str, value: float) -> float:
 
 def expected(plan: Plan) -> tuple[Expected, ...]:
     """Every figure the plan predicts."""
+    if plan.serving:
+        return (*_of_step(plan), *_of_serving(plan, plan.serving))
     return (*_of_step(plan), *(_of_workload(plan, plan.workload) if plan.workload else ()))
 
 
@@ -49,7 +53,7 @@ def _of_step(plan: Plan) -> Iterator[Expected]:
     step, bare_s = plan.step, plan.totals.roofline_s
     names: list[MetricName] = ["step"]
     if step.kind == "decode":
-        names += ["itl"] if plan.workload else ["itl", "tpot"]
+        names += [] if plan.serving else ["itl"] if plan.workload else ["itl", "tpot"]
     sequences = (step.sequences or 1) * _replicas(plan)
     for name in names:
         yield Expected(name, step.time_s, step.high_s, step.low_s, bare_s, sequences)
@@ -69,6 +73,27 @@ def _of_workload(plan: Plan, load: WorkloadPlan) -> Iterator[Expected]:
     for name, counted in _counted(tokens, all_tokens):
         bare = counted / decode_s if decode_s else None
         yield _scaled(plan, name, counted / load.latency_s, bare, load.batch)
+
+
+def _of_serving(plan: Plan, found: ServingPlan) -> Iterator[Expected]:
+    """A closed loop. Mean time between tokens is mean time per token: both count every gap."""
+    users, bare_s = found.concurrency, plan.totals.roofline_s
+    times: list[tuple[MetricName, Range, float | None]] = [
+        ("ttft", found.ttft_s, None),
+        ("latency", found.latency_s, (found.output - 1) * bare_s or None),
+    ]
+    if found.output > 1:
+        times += [("tpot", found.tpot_s, bare_s), ("itl", found.tpot_s, bare_s)]
+    for name, each, bare in times:
+        yield Expected(name, each.value, each.high, each.low, bare, users)
+    rate = found.output_tokens_per_s
+    shares: dict[MetricName, float] = {
+        "output_throughput": 1.0,
+        "total_throughput": 1 + found.input / found.output,
+    }
+    for metric, share in shares.items():
+        low, high = (None if end is None else end * share for end in (rate.low, rate.high))
+        yield Expected(metric, rate.value * share, low, high, None, users)
 
 
 def _counted(tokens: int, all_tokens: int) -> tuple[tuple[MetricName, int], ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.capture.solve import Kernel, SolvedRun
 from planner.cost.annotate import BlockCosts
 from planner.cost.estimator import roofline_s
-from planner.cost.kernel import border, kernel_work
+from planner.cost.kernel import kernel_work, known_border
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import ModelGraph
 from planner.graph.window import NodeKey, window_of
@@ -66,7 +66,7 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
     block = costs.block
     nodes = frozenset((0, part.id) for part in block.composites[name])
     parts = [costs.nodes[part.id] for part in block.composites[name]]
-    work = kernel_work(border(window_of(block), nodes), (costs,), device, None)
+    work = kernel_work(known_border(window_of(block), nodes), (costs,), device, None)
     flops = float(sum(part.work.matmul_flops for part in parts))
     matrix = next(part for part in parts if part.node.op.matrix)
     hbm_bytes = float(work.hbm_bytes)
@@ -102,13 +102,13 @@ def kernel_rows(solved: SolvedStep) -> tuple[KernelRow, ...]:
         after = by_label.get(following[position] or "")
         for kernel in run.kernels:
             key = (run.block.label, kernel.group.name, kernel.group.nodes)
-            row = _kernel_row(run, kernel, by_label[run.block.label], after, total_s)
             known = merged.get(key)
             if known:
-                row = replace(
-                    known, repeat=known.repeat + row.repeat, share=known.share + row.share
-                )
-            merged[key] = row
+                share = known.share + _share(run, kernel, total_s)
+                merged[key] = replace(known, repeat=known.repeat + run.times, share=share)
+            else:
+                own = by_label[run.block.label]
+                merged[key] = _kernel_row(run, kernel, own, after, total_s)
     return tuple(sorted(merged.values(), key=_place(solved)))
 
 
@@ -192,11 +192,16 @@ def _kernel_row(
         None if time.log_low is None else float(time.time_s) * math.exp(time.log_low),
         None if time.log_high is None else float(time.time_s) * math.exp(time.log_high),
         time.bound,
-        run.times * float(time.time_s) / total_s if total_s else 0.0,
+        _share(run, kernel, total_s),
         time.evidence,
         kernel.in_graph,
         group.profile_patterns,
     )
+
+
+def _share(run: SolvedRun, kernel: Kernel, total_s: float) -> float:
+    """Of the time that all kernels take."""
+    return run.times * float(kernel.time.time_s) / total_s if total_s else 0.0
 
 
 def totals(kernels: tuple[KernelRow, ...], nodes: tuple[NodeRow, ...]) -> Totals:

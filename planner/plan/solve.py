@@ -6,17 +6,18 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from planner.capture.decide import decide, fixed_costs
+from planner.capture.layout import Layout, layout, splitting
 from planner.capture.solve import Problem, Solution
 from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.adjust import Adjustments
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.engine import Engine
 from planner.cost.estimator import Estimate, Estimator, Kernel
-from planner.fusion.explore import Space
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.types import ModelGraph
-from planner.ops.types import Load
+from planner.ops.context_prompts import shared_prompts
+from planner.ops.types import ExpertLayout, Load
 from planner.plan.identity import spec_digest
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad
@@ -92,7 +93,7 @@ def solve_step(
     step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
-    micro = micro_batches(step, deployment.parallel.pipeline)
+    micro = micro_batches(_on_one_group(step, prepared.layout), deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
     graph = running(graph, step.load)
@@ -102,6 +103,11 @@ def solve_step(
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _on_one_group(step: StepLoad, layout: ExpertLayout) -> StepLoad:
+    """The step of one of the groups of ranks that share prompts."""
+    return replace(step, load=shared_prompts(step.load, layout.prompts))
 
 
 def _in_front(graph: ModelGraph, step: StepLoad) -> tuple[StepLoad, ModelGraph]:
@@ -150,14 +156,14 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
-    _known: dict[Hashable, tuple[Kernel, Estimate]] = field(default_factory=dict)
+    _known: dict[int, dict[str, tuple[Kernel, Estimate]]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def learn(self, other: Solver) -> None:
         """Take over what another knows of the same step, times too where they must be the same."""
         self._costs = other._costs
         if self.fixed == other.fixed:
-            self._known = other._known
+            self._known, self.estimator = other._known, other.estimator
 
     def costs(self, padding: int) -> tuple[BlockCosts, ...]:
         """Ledgers of each kind of block with so many rows of padding."""
@@ -179,33 +185,31 @@ class Solver:
 
     def structure(self, rule_set: RuleSet) -> Structure:
         """The groups of a rule set: they depend on structure and flags, not on sizes."""
-        return self._entry(rule_set)[0]
+        return self._layout(rule_set).structure
 
-    def _entry(self, rule_set: RuleSet) -> tuple[Structure, dict[bool, Space]]:
+    def _layout(self, rule_set: RuleSet) -> Layout:
         graph, engine = self.graph, self.engine
-        key = ("structure", id(graph), spec_digest(engine.spec), signature(engine, rule_set))
-        kept: tuple[Structure, dict[bool, Space]] = remembered(
-            key, lambda: (structure(graph, engine, rule_set), {})
-        )
-        if kept[0].graph is graph:
-            return kept
-        return structure(graph, engine, rule_set), {}
+        spec = spec_digest(engine.spec)
+        key = ("layout", id(graph), spec, signature(engine, rule_set), splitting(engine))
+        kept: Layout = remembered(key, lambda: self._new_layout(rule_set))
+        # an id may be that of a graph that is gone
+        return kept if kept.structure.graph is graph else self._new_layout(rule_set)
+
+    def _new_layout(self, rule_set: RuleSet) -> Layout:
+        return layout(structure(self.graph, self.engine, rule_set), self.engine)
 
     def problem(self, rule_set: RuleSet, mode: Mode) -> Problem:
         """The groups of a rule set priced under this load, padded as the mode pads."""
         padding = self.decision.choice(mode).padding_tokens
         if (rule_set, padding) not in self._problems:
-            groups, spaces = self._entry(rule_set)
-            device = self.prepared.device
             self._problems[rule_set, padding] = Problem(
-                groups,
+                self._layout(rule_set),
                 self.costs(padding),
-                device,
+                self.prepared.device,
                 self.engine,
                 self.fixed,
                 self.estimator,
                 self.micro.part.sequences,
-                spaces,
-                self._known,
+                self._known.setdefault(padding, {}),
             )
         return self._problems[rule_set, padding]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.plan.memory_types import MemoryPlan
+from planner.plan.serving_types import ServingPlan
 
 FORMAT = 1
 """Version of the plan's JSON. Fields may be added within a version, not renamed."""
@@ -238,3 +239,5 @@ class Plan:
     """The step in order of execution; empty in a plan stored before it was kept."""
     speculation: SpeculationPlan | None = None
     """Drafting and verification together; None where nothing is drafted."""
+    serving: ServingPlan | None = None
+    """What users see of a closed loop; None of any other load."""

@@ -14,14 +14,21 @@ T = TypeVar("T")
 
 def plain(value: Any) -> Any:
     """A value of dataclasses, mappings and tuples as dicts and lists."""
-    if dataclasses.is_dataclass(value):
-        kind: Any = type(value)
-        return {name: plain(getattr(value, name)) for name in _names(kind)}
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is tuple or kind is list:
+        return [plain(inner) for inner in value]
+    if dataclasses.is_dataclass(kind):
+        fields = ((name, getattr(value, name)) for name in _names(kind))
+        return {name: it if type(it) in _ATOMS else plain(it) for name, it in fields}
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(inner) for inner in value]
     return value
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+"""Most of what a plan holds: looked at first, and without a call."""
 
 
 @cache

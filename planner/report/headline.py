@@ -9,6 +9,7 @@ from rich.text import Text
 from planner.plan.memory_types import MemoryPlan
 from planner.plan.types import ModeTime, Plan, SpeculationPlan, StepTime
 from planner.report.cells import DOT, facts, rate, usd, words
+from planner.report.serving import serving_line
 from planner.units import show_bytes, show_count, show_seconds
 
 _UNITS = {"prefill": "prompt tokens/s", "shapes": "steps/s"}
@@ -23,6 +24,8 @@ def headline(plan: Plan) -> RenderableType:
         lines.append(words(_speculation(plan.speculation)))
     if plan.workload:
         lines.append(words(_workload(plan)))
+    if plan.serving:
+        lines.append(words(serving_line(plan.serving)))
     if plan.cost.price_per_hour is not None:
         lines.append(words(_price(plan)))
     lines.append(words(confidence(plan), "dim"))

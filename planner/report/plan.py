@@ -13,6 +13,7 @@ from planner.report.cells import bullets, facts, gain, heading, rate, small, tab
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
+from planner.report.serving import serving_view
 from planner.units import show_seconds
 
 _FIXED = {
@@ -37,6 +38,8 @@ def plan_view(
     parts: list[RenderableType] = [headline(plan)]
     if not plan.memory.fits:
         parts.append(nearest_fit(plan.memory))
+    if plan.serving:
+        parts.append(serving_view(plan.serving))
     parts += [words(""), question(plan), kernel_table(plan, explain=explain)]
     parts += [node_table(plan, explain=explain), fusion_ledger(plan), launch_ledger(plan)]
     parts += [rule_sets(plan), memory_ledger(plan)]
@@ -74,6 +77,8 @@ def splits_view(found: Sequence[Split]) -> RenderableType:
         ways = (split.tensor, split.pipeline, split.expert, split.gpus)
         rates = (rate(split.tokens_per_s), rate(split.tokens_per_s_per_gpu))
         remark = "" if split.fits else "does not fit"
+        if split.context > 1:
+            remark = f"each context over {split.context} ranks"
         rows.add_row(*map(str, ways), show_seconds(split.step_s), *rates, remark)
     return Group(heading("Splits that were planned, by tokens a second and GPU"), rows)
 

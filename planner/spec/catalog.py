@@ -59,7 +59,7 @@ class Catalog:
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Names of all specs of a kind, sorted. Raises UsageError for an unknown kind."""
-        return tuple(sorted(self._listed(kind)))
+        return tuple(self._listed(kind))
 
     def entries(self, kind: str) -> tuple[CatalogSpec, ...]:
         """Every spec of a kind, sorted by name. Raises SpecError with the faults of all files."""
@@ -122,15 +122,17 @@ class Catalog:
             raise SpecError([origin.fault(said(origin.path, message), hint)]) from None
 
     def _listed(self, kind: str) -> dict[str, Path]:
+        """Files by name, sorted."""
         if kind not in FOLDERS:
             hint = did_you_mean(kind, FOLDERS) or f"one of {', '.join(FOLDERS)}"
             raise UsageError(f"the catalogue has no kind {kind!r}", hint)
         if kind not in self._files:
-            self._files[kind] = {
+            found = {
                 path.stem: path
                 for folder in reversed(self.folders)
-                for path in sorted((folder / FOLDERS[kind]).glob("*.yaml"))
+                for path in (folder / FOLDERS[kind]).glob("*.yaml")
             }
+            self._files[kind] = dict(sorted(found.items()))
         return self._files[kind]
 
     def _named(self, kind: str, name: str) -> CatalogSpec:

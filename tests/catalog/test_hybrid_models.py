@@ -41,6 +41,7 @@ def count(graph: ModelGraph, op: str) -> int:
         ("qwen3.5-27b", 16 * 2 * 4 * 256 * 2),
         ("nemotron-nano-9b-v2", 4 * 2 * 8 * 128 * 2),
         ("nemotron-h-8b", 4 * 2 * 8 * 128 * 2),
+        ("nemotron-3-nano-30b-a3b", 6 * 2 * 2 * 128 * 2),
         ("jamba-1.5-mini", 4 * 2 * 8 * 128 * 2),
         ("granite-4.0-h-micro", 4 * 2 * 8 * 64 * 2),
         ("falcon-h1-7b", 44 * 2 * 2 * 128 * 2),
@@ -66,6 +67,8 @@ def test_only_attention_layers_cache_tokens(name, by_hand):
         ("qwen3.5-27b", 48 * (48 * 128 * 128 * 4 + 3 * 10_240 * 2)),
         # 27 layers: 128 heads of 80 × 128 in FP32, 3 rows of 10,240 + 2·8·128
         ("nemotron-nano-9b-v2", 27 * (128 * 80 * 128 * 4 + 3 * 12_288 * 2)),
+        # 23 layers: 64 heads of 64 × 128 in 16 bit, 3 rows of 4,096 + 2·8·128
+        ("nemotron-3-nano-30b-a3b", 23 * (64 * 64 * 128 * 2 + 3 * 6144 * 2)),
         # 28 Mamba layers: 8,192 channels of 16 in 16 bit, 3 rows of them
         ("jamba-1.5-mini", 28 * (8192 * 16 * 2 + 3 * 8192 * 2)),
         # 44 layers: 24 heads of 128 × 256, 3 rows of 3,072 + 2·256

@@ -37,6 +37,8 @@ ACTIVE = {
     "deepseek-moe-16b": (2.8e9, 0.1e9, 0),
     "gpt-oss-20b": (3.6e9, 0.1e9, 1),
     "gpt-oss-120b": (5.1e9, 0.1e9, 1),
+    "gemma-4-26b-a4b-it": (3.8e9, 0.1e9, 0),
+    "nemotron-3-nano-30b-a3b": (3.2e9, 0.1e9, 1),
 }
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planner.capture.layout import layout
 from planner.capture.solve import Problem
 from planner.capture.types import FixedCosts
 from planner.cost.annotate import annotate
@@ -164,7 +165,7 @@ def test_search_over_blocks_equals_brute_force_over_the_unrolled_model(made):
     load = Load(shapes={"batch": BATCH})
     toy = engine()
     problem = Problem(
-        structure(graph, toy, "flags"),
+        layout(structure(graph, toy, "flags"), toy),
         tuple(annotate(block, load, DEVICE) for block in graph.kinds),
         DEVICE,
         toy,

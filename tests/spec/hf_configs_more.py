@@ -684,3 +684,95 @@ MORE["nemotron-super-49b"] = named(
         for _ in range(times)
     ],
 )
+
+
+def gemma4(
+    sizes: tuple[int, int, int, int, int, int], prefix: str = "Gemma4", **more: Any
+) -> dict[str, Any]:
+    """Gemma 4 by hidden, MLP, layers, heads, KV heads and those of layers that see all keys."""
+    hidden, intermediate, layers, heads, kv_heads, whole = sizes
+    kind = "gemma4" if prefix == "Gemma4" else "gemma4_unified"
+    text = {
+        "attention_bias": False,
+        "attention_k_eq_v": True,
+        "enable_moe_block": False,
+        "final_logit_softcapping": 30.0,
+        "global_head_dim": 512,
+        "head_dim": 256,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": hidden,
+        "hidden_size_per_layer_input": 0,
+        "intermediate_size": intermediate,
+        "layer_types": [
+            "full_attention" if index % 6 == 5 else "sliding_attention" for index in range(layers)
+        ],
+        "max_position_embeddings": 262144,
+        "model_type": f"{kind}_text",
+        "moe_intermediate_size": None,
+        "num_attention_heads": heads,
+        "num_experts": None,
+        "num_global_key_value_heads": whole,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": kv_heads,
+        "num_kv_shared_layers": 0,
+        "rope_parameters": {
+            "full_attention": {"partial_rotary_factor": 0.25, "rope_type": "proportional"},
+            "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"},
+        },
+        "sliding_window": 1024,
+        "top_k_experts": None,
+        "use_double_wide_mlp": False,
+        "vocab_size": 262144,
+        "vocab_size_per_layer_input": 262144,
+        **more,
+    }
+    name = f"{prefix}ForConditionalGeneration"
+    return {
+        "architectures": [name],
+        "model_type": kind,
+        "text_config": text,
+        "vision_config": {"num_hidden_layers": 27},
+        **BF16,
+    }
+
+
+MORE |= {
+    "gemma-4-12b-it": gemma4((3840, 15360, 48, 16, 8, 1), prefix="Gemma4Unified"),
+    "gemma-4-31b-it": gemma4((5376, 21504, 60, 32, 16, 4)),
+    "gemma-4-26b-a4b-it": gemma4(
+        (2816, 2112, 30, 16, 8, 2),
+        enable_moe_block=True,
+        moe_intermediate_size=704,
+        num_experts=128,
+        top_k_experts=8,
+    ),
+    "nemotron-3-nano-30b-a3b": named(
+        "NemotronHForCausalLM",
+        "nemotron_h",
+        chunk_size=128,
+        conv_kernel=4,
+        head_dim=128,
+        hidden_size=2688,
+        hybrid_override_pattern="MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+        intermediate_size=1856,
+        mamba_head_dim=64,
+        mamba_num_heads=64,
+        max_position_embeddings=262144,
+        mlp_hidden_act="relu2",
+        moe_intermediate_size=1856,
+        moe_shared_expert_intermediate_size=3712,
+        n_group=1,
+        n_groups=8,
+        n_routed_experts=128,
+        n_shared_experts=1,
+        norm_topk_prob=True,
+        num_attention_heads=32,
+        num_experts_per_tok=6,
+        num_hidden_layers=52,
+        num_key_value_heads=2,
+        routed_scaling_factor=2.5,
+        ssm_state_size=128,
+        topk_group=1,
+        vocab_size=131072,
+    ),
+}

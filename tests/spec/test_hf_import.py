@@ -174,6 +174,22 @@ def test_a_structure_that_no_block_has_is_refused(change, said):
     assert said in fault
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        # E2B: 20 layers use the KV of others, and each reads an embedding of its own
+        ({"num_kv_shared_layers": 20}, "num_kv_shared_layers: 20 is of the small Gemma 4"),
+        ({"hidden_size_per_layer_input": 256}, "256 is of the small Gemma 4"),
+        ({"attention_k_eq_v": False}, "layers that see all keys have no v_proj"),
+        ({"num_global_key_value_heads": 3}, "3 KV heads cannot serve 16 query heads"),
+    ],
+)
+def test_a_gemma_4_that_no_block_has_is_refused(change, said):
+    config = PUBLIC["gemma-4-12b-it"]
+    (fault,) = faults({**config, "text_config": {**config["text_config"], **change}})
+    assert said in fault
+
+
 def test_an_unknown_architecture_is_told_with_the_nearest_and_the_fields_that_differ():
     config = {**SMALL, "architectures": ["LlamaMoeForCausalLM"], "n_routed_experts": 4}
     (fault,) = faults(config)

@@ -152,3 +152,12 @@ def test_a_version_is_its_numbers(text, key):
 def test_versions_compare_number_by_number(left, right):
     texts = [f"{major}.{minor}" for major, minor in (left, right)]
     assert holds({"version": f"< {texts[1]}"}, {"version": texts[0]}) is (left < right)
+
+
+def test_one_is_not_true_whichever_was_asked_first():
+    """What was found for one value is not found again for another that Python calls equal."""
+    assert holds({"flag.fast": True}, {"flag.fast": True})
+    assert not holds({"flag.fast": True}, {"flag.fast": 1})
+    assert holds({"flag.size": 1}, {"flag.size": 1})
+    assert not holds({"flag.size": 1}, {"flag.size": True})
+    assert not holds({"flag.size": (1, 2)}, {"flag.size": True})

@@ -12,9 +12,9 @@ from pathlib import Path
 from time import monotonic
 
 from planner.errors import Fault, PlannerError, SpecError, UsageError
-from planner.plan.assemble import assemble
 from planner.plan.cases import Answer, answer
 from planner.plan.types import Plan
+from planner.serving.plan import plan_question
 from planner.spec.cases import Case, CaseTable
 from planner.spec.catalog import Catalog
 from planner.spec.columns import ID, PREDICTED, RESULTS
@@ -67,7 +67,7 @@ class Planner:
             if len(self._plans) == _KEPT:
                 self._plans.clear()
             question = ask(case.deployment, self._catalog, self._cost_model)
-            self._plans[asked] = assemble(question)
+            self._plans[asked] = plan_question(question)
         return self._plans[asked]
 
 

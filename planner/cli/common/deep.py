@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from planner.errors import PlannerError
-from planner.plan.assemble import assemble
+from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.question import ask
 from planner.spec.types import DeploymentSpec
@@ -51,7 +52,7 @@ def planned_everywhere(
     A bug keeps its traceback: only refusals are reasons.
     """
     names = Catalog.standard(folders).names("model")
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=_collect_rarely) as pool:
         for name, found in zip(
             names, pool.map(partial(_of_model, tuple(folders)), names), strict=True
         ):
@@ -59,8 +60,16 @@ def planned_everywhere(
             yield from found
 
 
+def _collect_rarely() -> None:
+    """Graphs are kept and plans leave few cycles: each collection walks much and finds little."""
+    gc.set_threshold(100_000)
+
+
+_catalog = cache(Catalog.standard)
+
+
 def _of_model(folders: tuple[Path, ...], model: str) -> list[Planned]:
-    catalog = Catalog.standard(folders)
+    catalog = _catalog(folders)
     return [Planned(model, gpu, _reason(catalog, model, gpu)) for gpu in GPUS]
 
 
@@ -70,7 +79,7 @@ def _reason(catalog: Catalog, model: str, gpu: str) -> str | None:
     for step in _STEPS:
         deployment = DeploymentSpec.model_validate({"model": model, "gpu": gpu, "step": step})
         try:
-            assemble(ask(deployment, catalog))
+            plan_question(ask(deployment, catalog))
         except PlannerError as error:
             reasons.append(str(error).partition("\n")[0])
         else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from planner.cli.common import archive
 from planner.errors import UsageError
-from planner.plan.assemble import assemble
 from planner.plan.types import Plan
+from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog, is_path
 from planner.spec.load import load_deployment
 from planner.spec.question import CostModel, ask
@@ -28,7 +28,7 @@ def plan_of(
     file: Path, sets: Sequence[str], catalog: Catalog, cost_model: CostModel = "calibrated"
 ) -> Plan:
     """The plan of a deployment file."""
-    return assemble(ask(load_deployment(file, sets), catalog, cost_model))
+    return plan_question(ask(load_deployment(file, sets), catalog, cost_model))
 
 
 def split_sets(

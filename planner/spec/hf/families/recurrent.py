@@ -1,4 +1,4 @@
-"""Layers with a state per sequence: Mamba, Jamba, Falcon-H1, Nemotron-H, Granite 4, Qwen3-Next."""
+"""Layers with a state per sequence: Mamba, Jamba, Falcon-H1, Granite 4, Qwen3-Next."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from planner.spec.hf.registry import architecture
 
 JAMBA = Defaults(65536, 4096, 14336, 32, 32, kv_heads=8, context=262144)
 FALCON_H1 = Defaults(128000, 4096, 14336, 32, 32, kv_heads=8, context=8192)
-NEMOTRON_H = Defaults(131072, 4096, 21504, 52, 32, kv_heads=8, head_dim=128, context=4096)
 GRANITE4 = Defaults(32000, 4096, 11008, 32, 32)
 QWEN3_NEXT = Defaults(151936, 2048, 5632, 48, 16, kv_heads=2, head_dim=256, context=32768)
 QWEN35 = Defaults(248320, 4096, 12288, 32, 16, kv_heads=4, head_dim=256, context=32768)
 _MAMBA = ("mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_n_groups", "mamba_chunk_size")
-_NEMOTRON = ("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "chunk_size")
 _SILENT = (
     "residual_in_fp32",
     "rescale_prenorm_residual",
@@ -36,13 +34,14 @@ _SILENT = (
 )
 
 
-def _told(config: Config, *keys: str) -> None:
+def told(config: Config, *keys: str) -> None:
     """Fields that neither graph nor sizes depend on."""
     for key in (*_SILENT, *keys):
         config.get(key)
 
 
-def _kernel(draft: Draft, key: str) -> None:
+def kernel(draft: Draft, key: str) -> None:
+    """Width of a convolution, where it is not 4."""
     draft.option("conv_kernel", draft.config.count(key, 4), 4)
 
 
@@ -60,8 +59,8 @@ def _mamba1(tied: bool, has: tuple[int, int]) -> Callable[[Config], Draft]:
         draft.tied(tied)
         config.expect("use_bias", (False,), default=False, why="adds biases that no block has")
         config.expect("use_conv_bias", (True,), default=True, why="takes a bias away")
-        _kernel(draft, "conv_kernel")
-        _told(config, "d_model", "d_inner", "n_layer", "use_falcon_mambapy", "mixer_rms_eps")
+        kernel(draft, "conv_kernel")
+        told(config, "d_model", "d_inner", "n_layer", "use_falcon_mambapy", "mixer_rms_eps")
         layers = draft.layers("num_hidden_layers", 32)
         draft.run("embedding", draft.spans("mixer-mamba1", [None] * layers), "lm-head")
         return draft
@@ -97,8 +96,8 @@ def plain_mamba2(config: Config) -> Draft:
     config.expect("use_bias", (False,), default=False, why="adds biases that no block has")
     config.get("expand")
     config.get("use_conv_bias")
-    _kernel(draft, "conv_kernel")
-    _told(config, "norm_before_gate", "intermediate_size", "time_step_rank")
+    kernel(draft, "conv_kernel")
+    told(config, "norm_before_gate", "intermediate_size", "time_step_rank")
     layers = draft.layers("num_hidden_layers", 64)
     draft.run("embedding", draft.spans("mixer-mamba2", [None] * layers), "lm-head")
     return draft
@@ -116,8 +115,8 @@ def jamba(config: Config) -> Draft:
     rank = config.get("mamba_dt_rank")
     whole = type(rank) is int and rank > 0
     draft.put("ssm_rank", rank if whole else math.ceil(hidden / 16), "mamba_dt_rank")
-    _kernel(draft, "mamba_d_conv")
-    _told(config, "mamba_conv_bias", "mamba_proj_bias", "mamba_inner_layernorms", "sliding_window")
+    kernel(draft, "mamba_d_conv")
+    told(config, "mamba_conv_bias", "mamba_proj_bias", "mamba_inner_layernorms", "sliding_window")
     layers = draft.layers("num_hidden_layers", JAMBA.layers)
     kinds = [_jamba(config, index) for index in range(layers)]
     if ("decoder-swiglu-nope-moe", "attention-moe") in {(use.block, use.label) for use in kinds}:
@@ -146,54 +145,15 @@ def falcon_h1(config: Config) -> Draft:
     draft = started(config, FALCON_H1)
     unbiased(config)
     mamba2(draft, _MAMBA)
-    _kernel(draft, "mamba_d_conv")
-    _told(config, "mamba_d_ssm", "mamba_expand", "mamba_conv_bias", "mamba_proj_bias")
-    _told(config, "mamba_rms_norm", "mamba_norm_before_gate", "mamba_use_mlp", "projectors_bias")
-    _told(config, "ssm_multipliers", "ssm_in_multiplier", "ssm_out_multiplier", "mlp_multipliers")
-    _told(config, "attention_in_multiplier", "attention_out_multiplier", "key_multiplier")
-    _told(config, "embedding_multiplier", "lm_head_multiplier", "mlp_expansion_factor")
-    _told(config, "attn_layer_indices")
+    kernel(draft, "mamba_d_conv")
+    told(config, "mamba_d_ssm", "mamba_expand", "mamba_conv_bias", "mamba_proj_bias")
+    told(config, "mamba_rms_norm", "mamba_norm_before_gate", "mamba_use_mlp", "projectors_bias")
+    told(config, "ssm_multipliers", "ssm_in_multiplier", "ssm_out_multiplier", "mlp_multipliers")
+    told(config, "attention_in_multiplier", "attention_out_multiplier", "key_multiplier")
+    told(config, "embedding_multiplier", "lm_head_multiplier", "mlp_expansion_factor")
+    told(config, "attn_layer_indices")
     layers = draft.layers("num_hidden_layers", FALCON_H1.layers)
     draft.run("embedding", draft.spans("decoder-falcon-h1", [None] * layers), "lm-head")
-    return draft
-
-
-_MIXERS = {
-    "M": Use("mixer-mamba2", "mamba"),
-    "-": Use("mixer-relu2", "mlp"),
-    "*": Use("mixer-attention", "attention"),
-}
-
-
-@architecture("NemotronHForCausalLM", "nemotron_h")
-def nemotron_h(config: Config) -> Draft:
-    """Nemotron-H and Nano 2: one mixer a layer, by `hybrid_override_pattern`."""
-    draft = Draft(config)
-    has = NEMOTRON_H
-    draft.dim("hidden", "hidden_size", has.hidden)
-    draft.dim("heads", "num_attention_heads", has.heads)
-    draft.dim("kv_heads", "num_key_value_heads", 8)
-    draft.dim("head_dim", config.first("head_dim", "attention_head_dim"), 128)
-    draft.dim("intermediate", "intermediate_size", has.intermediate)
-    draft.dim("vocab", "vocab_size", has.vocab)
-    draft.max_context = config.count("max_position_embeddings", has.context)
-    draft.tied(default=False)
-    groups = config.count("n_groups", 8)
-    mamba2(draft, _NEMOTRON)
-    draft.option("ssm_groups", groups, 1)
-    unbiased(config, "attention_bias", "mlp_bias", "use_bias")
-    config.expect("mlp_hidden_act", ("relu2",), "relu2", "is another activation")
-    _kernel(draft, "conv_kernel")
-    _told(
-        config, "mamba_hidden_act", "mamba_proj_bias", "use_conv_bias", "expand", "sliding_window"
-    )
-    _told(config, "mamba_dt_rank", "num_logits_to_keep", "mamba_ssm_cache_dtype")
-    pattern = config.text("hybrid_override_pattern") or "M-M-M-M*-"
-    draft.layers("num_hidden_layers", len(pattern))
-    draft.places["sequence",] = config.place("hybrid_override_pattern")
-    if odd := set(pattern) - _MIXERS.keys():
-        config.refuse("hybrid_override_pattern", f"{min(odd)!r} is no mixer known here", "M - *")
-    draft.run("embedding", [_MIXERS.get(kind, _MIXERS["M"]) for kind in pattern], "lm-head")
     return draft
 
 
@@ -208,8 +168,8 @@ def granite4(config: Config) -> Draft:
     unbiased(config, "attention_bias")
     config.expect("position_embedding_type", ("nope",), "nope", "adds positions")
     mamba2(draft, _MAMBA)
-    _kernel(draft, "mamba_d_conv")
-    _told(config, "mamba_expand", "mamba_conv_bias", "mamba_proj_bias", "normalization_function")
+    kernel(draft, "mamba_d_conv")
+    told(config, "mamba_expand", "mamba_conv_bias", "mamba_proj_bias", "normalization_function")
     for key in ("attention_multiplier", "embedding_multiplier", "residual_multiplier"):
         config.number(key, 1.0)
     config.number("logits_scaling", 1.0)
@@ -246,7 +206,7 @@ def _delta(draft: Draft, has: Defaults, suffix: str) -> Draft:
     draft.dim("linear_key_dim", "linear_key_head_dim", 128)
     draft.dim("linear_value_heads", "linear_num_value_heads", 32)
     draft.dim("linear_value_dim", "linear_value_head_dim", 128)
-    _kernel(draft, "linear_conv_kernel_dim")
+    kernel(draft, "linear_conv_kernel_dim")
     share = config.number("partial_rotary_factor", 0.25)
     draft.option("rotary", int(draft.dims["head_dim"] * share), draft.dims["head_dim"] // 4)
     unbiased(config, "attention_bias")
@@ -259,7 +219,7 @@ def _delta(draft: Draft, has: Defaults, suffix: str) -> Draft:
     if config.get("layer_types"):
         kinds = _typed(config, layers, {"linear_attention": delta, "full_attention": full})
     without_drafts(draft)
-    _told(config, "mamba_ssm_dtype", "mtp_use_dedicated_embeddings", "mtp_loss_scaling_factor")
+    told(config, "mamba_ssm_dtype", "mtp_use_dedicated_embeddings", "mtp_loss_scaling_factor")
     draft.run("embedding", kinds, "lm-head")
     return draft
 

@@ -1,0 +1,175 @@
+"""A structure as the search sees it: blocks, seams and kernels, free of sizes and of prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+
+from planner.cost.engine import Engine
+from planner.fusion import types as fusion
+from planner.fusion.explore import Space, known_space
+from planner.fusion.groups import Group, Structure
+from planner.fusion.match import NodeNames, named
+from planner.graph.types import Block
+from planner.spec.conditions import holds
+from planner.spec.types import KernelName
+
+Place = tuple[int, str]
+"""A node by its kind of block and its id."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A group where it stands in the model."""
+
+    group: Group
+    kinds: tuple[int, ...]
+    """The kind of block it lies in; across a seam the next one's too."""
+    outside: bool
+    """Whether no graph holds it."""
+    splits: bool
+    """Whether it splits a piecewise graph."""
+    fuses: frozenset[Place]
+    """Nodes that a rule of the engine fuses by it."""
+    alone: Place | None
+    """Its node, where it is a single one."""
+
+    @cached_property
+    def priced_as(self) -> str:
+        """What its work and time depend on: groups alike in it, of any rule, are priced once.
+
+        A text, for that knows its own hash.
+        """
+        rule = self.group.rule
+        tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
+        return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel} {decodes}"
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether a size may keep it from running."""
+        return bool(self.group.rule and self.group.rule.limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """All groups of a structure by slot, and the search problem they make: for any load."""
+
+    structure: Structure
+    slots: tuple[Slot, ...]
+    problem: fusion.Problem
+    _spaces: dict[bool, Space] = field(default_factory=dict)
+
+    def space(self, *, order_free: bool) -> Space:
+        """The states that a search may pass through."""
+        if order_free not in self._spaces:
+            self._spaces[order_free] = known_space(self.problem, order_free=order_free)
+        return self._spaces[order_free]
+
+
+def splitting(engine: Engine) -> tuple[int, ...]:
+    """Which of its rules an engine splits piecewise graphs by here."""
+    rules = enumerate(engine.spec.capture.splits)
+    return tuple(number for number, rule in rules if holds(rule.when, engine.facts))
+
+
+def layout(structure: Structure, engine: Engine) -> Layout:
+    """The layout of a structure. Of the engine's facts only ``splitting`` matters."""
+    capture = engine.spec.capture
+    splits = _named(structure, [capture.splits[number] for number in splitting(engine)])
+    slots = tuple(
+        _slot(group, kinds, structure, frozenset(capture.outside), splits)
+        for kinds, groups in _owners(structure)
+        for group in groups
+    )
+    return Layout(structure, slots, _problem(structure))
+
+
+def _owners(structure: Structure) -> Iterator[tuple[tuple[int, ...], tuple[Group, ...]]]:
+    """Groups by the kinds they lie in, those within blocks first."""
+    for kind, groups in enumerate(structure.inside):
+        yield (kind,), groups
+    for kind, following in structure.graph.pairs:
+        if following is not None:
+            yield (kind, following), structure.across[kind, following]
+
+
+def _slot(
+    group: Group,
+    kinds: tuple[int, ...],
+    structure: Structure,
+    outside: frozenset[str],
+    splits: frozenset[str],
+) -> Slot:
+    names = {name for _, name in group.nodes}
+    places = frozenset((kinds[offset], name) for offset, name in group.nodes)
+    single = len(group.nodes) == 1
+    fuses = structure.rule_set == "engine" and not single
+    return Slot(
+        group,
+        kinds,
+        not outside.isdisjoint(names),
+        not splits.isdisjoint(names),
+        places if fuses else frozenset(),
+        next(iter(places)) if single else None,
+    )
+
+
+def _named(structure: Structure, rules: list[KernelName]) -> frozenset[str]:
+    """Nodes of any kind that some rule means."""
+    return frozenset(
+        node.id
+        for block in structure.graph.kinds
+        for node in block.nodes
+        if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
+    )
+
+
+def _problem(structure: Structure) -> fusion.Problem:
+    graph = structure.graph
+    slots = count()
+    blocks = tuple(
+        fusion.Block(
+            _name(structure, kind),
+            tuple(node.id for node in block.nodes),
+            frozenset((u, v) for u, v in block.graph.edges()),
+            _candidates(structure.inside[kind], slots),
+        )
+        for kind, block in enumerate(graph.kinds)
+    )
+    seams = tuple(
+        fusion.Seam(
+            _name(structure, kind),
+            _name(structure, following),
+            _seam_edges(graph.kinds[kind], graph.kinds[following]),
+            _candidates(structure.across[kind, following], slots),
+        )
+        for kind, following in graph.pairs
+        if following is not None
+    )
+    sequence = tuple((_name(structure, run.kind), run.times) for run in graph.sequence)
+    return fusion.Problem(sequence, blocks, seams)
+
+
+def _name(structure: Structure, kind: int) -> str:
+    return f"{kind}:{structure.graph.kinds[kind].label}"
+
+
+def _candidates(groups: tuple[Group, ...], slots: Iterator[int]) -> tuple[fusion.Candidate, ...]:
+    return tuple(
+        fusion.Candidate(group.name, group.nodes, fusion.UNPRICED, next(slots)) for group in groups
+    )
+
+
+def _seam_edges(block: Block, following: Block) -> frozenset[tuple[str, str]]:
+    if following.opens:
+        return frozenset()
+    producers = {tensor: node.id for node in block.nodes for tensor in node.outputs}
+    aliases = dict(zip(following.inputs, block.outputs, strict=True))
+    return frozenset(
+        (producers[aliases[tensor]], node.id)
+        for node in following.nodes
+        for tensor in node.inputs
+        if tensor in aliases
+    )

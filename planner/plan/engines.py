@@ -1,0 +1,31 @@
+"""The engine of a question, resolved once for all plans that ask for the same."""
+
+from __future__ import annotations
+
+from planner.cost.engine import Engine, resolve
+from planner.ops.types import Formats
+from planner.plan.memo import remembered
+from planner.spec.question import Question
+from planner.spec.types import GpuSpec
+
+
+def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
+    """The engine as a step of that kind sees it. Raises SpecError as ``resolve`` does."""
+    deployment, spec, gpu = question.deployment, question.backend, question.gpu
+    parallel, asked = deployment.parallel, deployment.backend
+    key = (
+        "engine",
+        (id(spec), id(gpu), asked.version, kind),
+        tuple((name, type(value), value) for name, value in asked.flags.items()),
+        tuple(parallel.model_dump().values()),
+        deployment.speculation is not None,
+        (formats.weights, formats.matmul, formats.activations, formats.kv_cache),
+    )
+
+    def make() -> tuple[GpuSpec, Engine]:
+        return gpu, resolve(deployment, spec, gpu, formats, kind)
+
+    kept, engine = remembered(key, make)
+    # an id may be that of a spec that is gone
+    found: Engine = engine if kept is gpu and engine.spec is spec else make()[1]
+    return found

@@ -1,0 +1,1 @@
+"""From steps to what users wait for: TTFT, TPOT and throughput of many requests at once."""

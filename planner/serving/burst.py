@@ -1,0 +1,50 @@
+"""Runs of a known number of requests: they begin with all users at once.
+
+Those prompts wait for each other: on average half of them come first, in steps as full as the
+engine makes them, and sequences that decode already wait along. From the second request of each
+user on the steady state is taken to hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.num import ceil_div
+from planner.serving.clock import Clock, Prompts
+from planner.serving.room import Room
+from planner.serving.steady import Steady, fresh, prompt_budget
+from planner.serving.types import ClosedLoop
+
+
+def begun_together(
+    clock: Clock, asked: ClosedLoop, users: int, room: Room, found: Steady
+) -> Steady:
+    """The means of a run: of the first request of each user, and of all others in steady state."""
+    assert asked.requests
+    share = min(1.0, asked.concurrency / asked.requests)
+    places = min(users, room.sequences)
+    burst_s = _all_prompts_s(clock, asked, places)
+    steps = (asked.output - 1) / found.yields
+    first_s = clock.host.arrival_s(fresh(asked)) + burst_s * (places + 1) / (2 * places)
+    alone = found.mixture.decode.time_s
+    step_s = alone + burst_s / 2 / steps if steps else found.step_s
+    waits = max(0, users - places) / users
+    return replace(
+        found,
+        step_s=share * step_s + (1 - share) * found.step_s,
+        first_s=share * first_s + (1 - share) * found.first_s,
+        wait_s=found.wait_s * (1 - share) + share * waits * found.wait_s,
+    )
+
+
+def _all_prompts_s(clock: Clock, asked: ClosedLoop, places: int) -> float:
+    """Steps that hold the prompts of all places, as full as they may be, nothing else in them."""
+    tokens = fresh(asked)
+    cached, room = asked.input - tokens, prompt_budget(clock, 0)
+    if tokens > room and clock.scheduler.chunked:
+        chunks = int(ceil_div(tokens, room))
+        size = int(ceil_div(tokens, chunks))
+        middle = Prompts(1, size, cached + (tokens - size) // 2)
+        return places * chunks * clock.tick(0, 0, middle).time_s
+    together = max(1, min(places, room // tokens))
+    return places / together * clock.tick(0, 0, Prompts(together, tokens, cached)).time_s

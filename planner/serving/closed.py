@@ -1,0 +1,225 @@
+"""What users see of a deployment in a closed loop: the steady state of a replica, for all of them.
+
+Intervals: what the GPU takes is as far off as the plan's steps are; host times of the catalogue
+are of rented servers, and half or twice as long elsewhere. Both add as squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.cost.scheduler import host_costs, scheduler
+from planner.errors import SpecError
+from planner.num import ceil_div
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.serving_types import Range, ServingPlan, StepKind
+from planner.plan.start import start_of
+from planner.serving.burst import begun_together
+from planner.serving.clock import Clock, Tick
+from planner.serving.room import Room, room
+from planner.serving.steady import Mixture, Steady, first_token_s, steady
+from planner.serving.types import ClosedLoop
+from planner.spec.question import Question
+from planner.spec.types import Workload
+
+_HOST = 2.0
+"""How many times faster or slower another host is, at 80 %."""
+Device = Callable[[Tick], float | None]
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One replica of a deployment under a load."""
+
+    clock: Clock
+    room: Room
+    users: int
+    state: Steady
+
+    @property
+    def running(self) -> int:
+        """Sequences in the engine at once."""
+        return min(self.users, self.room.sequences)
+
+
+def closed_loop(workload: Workload) -> ClosedLoop:
+    """The users of a workload with ``concurrency``."""
+    assert workload.concurrency is not None
+    return ClosedLoop(
+        workload.concurrency,
+        workload.input,
+        workload.output,
+        workload.spread or 0.0,
+        workload.cached or 0.0,
+        workload.requests,
+    )
+
+
+def serve(question: Question) -> ServingPlan:
+    """The serving of a deployment's closed-loop workload.
+
+    Raises SpecError where not one request of its lengths fits the KV cache, UsageError for an
+    engine that serves no requests.
+    """
+    deployment = question.deployment
+    assert deployment.workload is not None
+    asked = closed_loop(deployment.workload)
+    parallel = deployment.parallel
+    replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
+    return _plan(replica, asked, parallel.data, parallel.replica)
+
+
+def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
+    engine = prepared.engine("decode")
+    start = start_of(prepared, engine)
+    pool = start.pool_tokens if start else 0
+    longest = prepared.question.model.max_context or asked.input + asked.output
+    rules = scheduler(engine, longest, pool)
+    places = room(rules, pool, asked.input, asked.output)
+    if places.sequences < 1:
+        origin = prepared.question.deployment.origin.at("workload")
+        message = (
+            f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
+        )
+        raise SpecError([origin.fault(message, "more GPUs, or a narrower KV cache")])
+    clock = Clock(prepared, rules, host_costs(engine))
+    state = steady(clock, asked, users, places)
+    if asked.requests:
+        state = begun_together(clock, asked, users, places, state)
+    return Replica(clock, places, users, state)
+
+
+def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> ServingPlan:
+    state, running = replica.state, replica.running
+    later = asked.output - 1
+    tpot, ttft = _ranges(replica, asked)
+    latency = _line(ttft, tpot, later)
+    rate = replicas * replica.users / latency.value
+    output = _rate(rate * asked.output, latency)
+    return ServingPlan(
+        asked.concurrency,
+        asked.input,
+        asked.output,
+        ttft,
+        tpot,
+        latency,
+        output,
+        rate * (asked.input + asked.output),
+        output.value / (gpus * replicas),
+        1 / tpot.value if tpot.value else 0.0,
+        rate,
+        running,
+        replica.users - running,
+        replica.room.sequences,
+        replica.room.share(running, asked.input + asked.output / 2),
+        _device_share(state.mixture),
+        *_kinds(state.mixture),
+        _limit(replica),
+    )
+
+
+def _ranges(replica: Replica, asked: ClosedLoop) -> tuple[Range, Range]:
+    """TPOT and TTFT with their intervals."""
+    state = replica.state
+    low = _widths(replica, asked, _low, 1 / _HOST)
+    high = _widths(replica, asked, _high, _HOST)
+    tpot = _range(state.tpot_s, low and low[0], high and high[0])
+    ttft = _range(state.ttft_s, low and low[1], high and high[1])
+    return (tpot if asked.output > 1 else Range(0.0, 0.0, 0.0)), ttft
+
+
+def _widths(
+    replica: Replica, asked: ClosedLoop, device: Device, host: float
+) -> tuple[float, float] | None:
+    """How far time between tokens and to the first one lie from their values on one side, as shares
+    of them; None where nothing tells how far the device is off.
+    """
+    base = _times(replica, asked, _value, 1.0)
+    moved = _times(replica, asked, device, 1.0)
+    elsewhere = _times(replica, asked, _value, host)
+    if base is None or moved is None or elsewhere is None:
+        return None
+    step, first = (
+        math.hypot(a / b - 1, c / b - 1) for a, b, c in zip(moved, base, elsewhere, strict=True)
+    )
+    return step, first
+
+
+def _times(
+    replica: Replica, asked: ClosedLoop, device: Device, host: float
+) -> tuple[float, float] | None:
+    """Time between steps and to the first token with other times of devices and host."""
+    mixture, clock = replica.state.mixture, replica.clock
+    ticks = [(device(tick), tick.host_s * host) for tick in (mixture.decode, mixture.prefill)]
+    walls = [clock.wall_s(time_s, host_s) for time_s, host_s in ticks if time_s is not None]
+    if len(walls) < len(ticks):
+        return None
+    step_s = mixture.step_s(*walls)
+    return step_s, first_token_s(clock, asked, mixture, step_s, walls[1])
+
+
+def _value(tick: Tick) -> float | None:
+    return tick.device_s
+
+
+def _low(tick: Tick) -> float | None:
+    return tick.low_s
+
+
+def _high(tick: Tick) -> float | None:
+    return tick.high_s
+
+
+def _range(value: float, down: float | None, up: float | None) -> Range:
+    if down is None or up is None:
+        return Range(value)
+    return Range(value, value * max(0.0, 1 - down), value * (1 + up))
+
+
+def _line(first: Range, each: Range, times: float) -> Range:
+    """``first`` + ``times`` · ``each``: what is wrong with one is wrong with both."""
+    low, high = (
+        None if a is None or b is None else a + times * b
+        for a, b in ((first.low, each.low), (first.high, each.high))
+    )
+    return Range(first.value + times * each.value, low, high)
+
+
+def _rate(per_s: float, latency: Range) -> Range:
+    """A rate that is inverse to a time."""
+    low, high = (
+        None if bound is None or not bound else per_s * latency.value / bound
+        for bound in (latency.high, latency.low)
+    )
+    return Range(per_s, low, high)
+
+
+def _device_share(mixture: Mixture) -> float:
+    """Of the time between two steps that the GPUs compute."""
+    wall_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
+    return mixture.step_s(mixture.decode.device_s, mixture.prefill.device_s) / wall_s
+
+
+def _kinds(mixture: Mixture) -> tuple[StepKind, StepKind]:
+    share = mixture.prefill_share
+    beside = mixture.decoding if mixture.mixed else 0
+    return (
+        _kind(mixture.decode, mixture.decoding, 0, 1 - share),
+        _kind(mixture.prefill, beside, mixture.prompts.total, share),
+    )
+
+
+def _kind(tick: Tick, sequences: int, prompt_tokens: int, share: float) -> StepKind:
+    return StepKind(sequences, prompt_tokens, share, tick.device_s, tick.host_s, tick.time_s)
+
+
+def _limit(replica: Replica) -> str:
+    """What keeps a replica from more requests a second."""
+    mixture = replica.state.mixture
+    if replica.running < replica.users:
+        return replica.room.by
+    if mixture.prefill_share >= 1:
+        return "prefill"
+    return "host" if mixture.decode.host_s > mixture.decode.device_s else "users"

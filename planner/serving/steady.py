@@ -1,0 +1,195 @@
+"""Closed-loop serving in steady state, from a handful of steps.
+
+Each of c users sends its next request when the last one is answered. A request of i prompt and o
+output tokens passes through its prefill and o − 1 decode steps. By Little's law X requests per
+second finish where c = X · (waiting + TTFT + (o − 1) · TPOT), and X · (o − 1) · TPOT sequences
+decode at once. How often a step also holds prompt tokens follows from X: every request brings i of
+them, and a step takes so many as its token budget allows. The three equations are solved by
+iteration, each time on real steps of the plan.
+
+Where prompts and running sequences share a step, a token costs the mean step. Where prompts go
+first, in steps of their own, running sequences wait for them, and a token costs a decode step and
+its share of the prefill steps.
+
+Whether lengths vary matters. Where they do, users drift apart, and prompts arrive like a Poisson
+stream. Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
+together and come back together: prompts stay in groups that fill a step. Where prompts go first,
+even all groups stay together, since none decodes before the last one's prompts are done: then a
+sequence waits only for the groups behind its own, half of them on average.
+
+Left out: evictions when KV runs out, and that users keep in step for a while although their lengths
+vary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.num import ceil_div
+from planner.plan.speculation import yielded
+from planner.serving.clock import Clock, Prompts, Tick
+from planner.serving.room import Room
+from planner.serving.types import ClosedLoop
+
+_ROUNDS = 4
+_CLOSE = 0.005
+"""Rounds end when the rate of requests changes by less."""
+_MOST_LOAD = 0.95
+"""Of the queue of prompts: a closed loop keeps it finite, however full its steps are."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The steps of one replica, and how often each comes."""
+
+    decode: Tick
+    prefill: Tick
+    """With the decoding sequences in it where ``mixed``."""
+    decoding: int
+    prompts: Prompts
+    """In a step that holds any."""
+    chunks: int
+    """Steps that one prompt takes."""
+    prefills: float
+    """Steps with prompts for each decode step; where both are one, of all steps."""
+    together: float
+    """Steps with prompts that come one after another: of all users in step, else of one."""
+    stalls: float
+    """Steps with prompts that a sequence waits for between two of its own; none where ``mixed``."""
+    mixed: bool
+
+    @property
+    def prefill_share(self) -> float:
+        """Steps with prompts, of all steps."""
+        return min(1.0, self.prefills) if self.mixed else self.prefills / (1 + self.prefills)
+
+    def step_s(self, decode_s: float, prefill_s: float) -> float:
+        """Time between two steps that decode the same sequence.
+
+        From one on every mixed step is full of prompts, and a token waits for as many as they need.
+        """
+        if not self.mixed:
+            return decode_s + self.stalls * prefill_s
+        if self.prefills >= 1:
+            return self.prefills * prefill_s
+        return (1 - self.prefills) * decode_s + self.prefills * prefill_s
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Steady state of one replica. Times in seconds."""
+
+    mixture: Mixture
+    step_s: float
+    """Between two steps that decode the same sequence."""
+    yields: float
+    """Tokens that each gives it: one without speculation."""
+    wait_s: float
+    """Until a request finds room."""
+    first_s: float
+    """From then to the first token."""
+    requests_per_s: float
+
+    @property
+    def ttft_s(self) -> float:
+        """From the send to the first token."""
+        return self.wait_s + self.first_s
+
+    @property
+    def tpot_s(self) -> float:
+        """Between two tokens after the first."""
+        return self.step_s / self.yields
+
+
+def steady(clock: Clock, asked: ClosedLoop, users: int, room: Room) -> Steady:
+    """The steady state of one replica with so many users. ``room`` is for one sequence at least."""
+    places = min(users, room.sequences)
+    found = _state(clock, asked, places, users, places)
+    for _ in range(_ROUNDS):
+        steps = (asked.output - 1) / found.yields
+        decoding = found.requests_per_s * steps * found.step_s
+        again = _state(clock, asked, max(1, min(places, round(decoding))), users, places)
+        close = math.isclose(again.requests_per_s, found.requests_per_s, rel_tol=_CLOSE)
+        found = again
+        if close:
+            break
+    return found
+
+
+def fresh(asked: ClosedLoop) -> int:
+    """Prompt tokens that the prefix cache does not hold: one at least."""
+    return max(1, round(asked.input * (1 - asked.cached)))
+
+
+def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: int) -> Steady:
+    """The state that follows when so many sequences decode at once."""
+    speculation = clock.prepared.question.deployment.speculation
+    yields = yielded(speculation) if speculation else 1.0
+    steps = (asked.output - 1) / yields
+    mixture = _mixture(clock, asked, decoding, steps)
+    step_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
+    first_s = first_token_s(clock, asked, mixture, step_s, mixture.prefill.time_s)
+    requests_per_s = places / (first_s + steps * step_s)
+    wait_s = (users - places) / requests_per_s
+    return Steady(mixture, step_s, yields, wait_s, first_s, requests_per_s)
+
+
+def _mixture(clock: Clock, asked: ClosedLoop, decoding: int, steps: float) -> Mixture:
+    context = asked.input + int(ceil_div(asked.output, 2))
+    mixed = clock.scheduler.mixed and steps > 0
+    chunks, prompts, prefills = _prefill(clock, asked, decoding, max(steps, 1.0))
+    decode = clock.tick(decoding, context)
+    prefill = clock.tick(decoding if mixed else 0, context, prompts)
+    together, stalls = float(chunks), 0.0 if mixed else prefills
+    if not mixed and not asked.spread:
+        together = decoding * chunks / prompts.count
+        stalls = (together - chunks) / 2 / max(steps, 1.0)
+    return Mixture(decode, prefill, decoding, prompts, chunks, prefills, together, stalls, mixed)
+
+
+def _prefill(
+    clock: Clock, asked: ClosedLoop, decoding: int, steps: float
+) -> tuple[int, Prompts, float]:
+    """Steps that one prompt takes, the prompts of such a step, and how many of them there are for
+    each decode step.
+    """
+    scheduler, tokens = clock.scheduler, fresh(asked)
+    arriving, cached = decoding / steps, asked.input - tokens
+    room = prompt_budget(clock, decoding)
+    if tokens > room and scheduler.chunked:
+        chunks = int(ceil_div(tokens, room))
+        size = int(ceil_div(tokens, chunks))
+        return chunks, Prompts(1, size, cached + (tokens - size) // 2), arriving * chunks
+    together = max(1, room // tokens)
+    if not asked.spread:
+        count = min(decoding, together)
+    else:  # of steps in which any arrive, as they come
+        count = max(1, min(together, round(arriving / -math.expm1(-arriving))))
+    return 1, Prompts(count, tokens, cached), arriving / count
+
+
+def prompt_budget(clock: Clock, decoding: int) -> int:
+    """Prompt tokens that a step has room for beside its decoding sequences."""
+    scheduler = clock.scheduler
+    taken = decoding if scheduler.counts == "all" and scheduler.mixed else 0
+    return max(1, scheduler.tokens - taken)
+
+
+def first_token_s(
+    clock: Clock, asked: ClosedLoop, mixture: Mixture, step_s: float, prefill_s: float
+) -> float:
+    """From a send to the first token: front end, the step that runs, prompts ahead, its own.
+
+    Prompts ahead as in a queue with constant service (Pollaczek-Khinchine) where users drift apart;
+    of users in step half of the groups that come with its own. An asynchronous scheduler has put
+    together the next step already when a request arrives.
+    """
+    service_s = mixture.chunks * prefill_s
+    if asked.spread:
+        load = min(mixture.prefill_share, _MOST_LOAD)
+        ahead_s = load / (2 * (1 - load)) * service_s
+    else:
+        ahead_s = (mixture.together - mixture.chunks) / 2 * prefill_s
+    running_s = step_s * (1.5 if clock.scheduler.asynchronous else 0.5)
+    return clock.host.arrival_s(fresh(asked)) + running_s + ahead_s + service_s
