@@ -66,7 +66,7 @@ class CalibratedEstimator:
     def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
         """All that an estimate of a kernel asks of kernel models, in order."""
         heard: list[Asked] = []
-        dataclasses.replace(self, _heard=heard).estimate(kernel)
+        dataclasses.replace(self, _heard=heard, _parts={}).estimate(kernel)
         return tuple(heard)
 
     def estimate(self, kernel: Kernel) -> Estimate:
