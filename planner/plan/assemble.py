@@ -221,7 +221,7 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
 def _cost(question: Question, times: StepTime) -> CostPlan:
     deployment = question.deployment
     parallel = deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    gpus = parallel.gpus
     price = deployment.price
     per_hour = price * gpus if price is not None else None
     million = None
