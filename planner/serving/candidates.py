@@ -21,6 +21,8 @@ from planner.spec.question import Question
 from planner.spec.types import Scalar
 
 _WIDE = ("bf16", "fp16", "fp32")
+_ALONE = {"pipeline": 1, "context": 1, "prefill_context": 1}
+"""Ways to share work that are not searched."""
 _ROUND = 1024
 """Tokens that a longest sequence is rounded up to, where it must be given."""
 
@@ -39,8 +41,7 @@ class Candidate:
     @property
     def gpus(self) -> int:
         """Of what is rented together: a replica, or all where experts lie over all."""
-        parallel = self.question.deployment.parallel
-        return parallel.tensor * parallel.pipeline * parallel.data
+        return self.question.deployment.parallel.gpus
 
     @property
     def whole(self) -> bool:
@@ -62,7 +63,7 @@ def candidates(question: Question, most: int, *, narrow: bool) -> Iterator[Candi
     them: asking for it raises.
     """
     for tensor, data, expert in splits(question, most):
-        ranks = {"tensor": tensor, "pipeline": 1, "expert": expert, "data": data}
+        ranks = {**_ALONE, "tensor": tensor, "expert": expert, "data": data}
         placed = changed(question, parallel=ranks)
         before = question.deployment.parallel
         moved = tuple(

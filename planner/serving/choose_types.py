@@ -11,7 +11,7 @@ from planner.serving.offers import Offer
 from planner.serving.spending import Spending
 from planner.serving.targets import Margin, Targets, least
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import DeploymentSpec, Scalar
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Choice:
         """Cheapest first, then the fewest GPUs, then the largest margin."""
         return self.cost, self.gpus, -least(self.margins)
 
-    @property
-    def changes(self) -> tuple[tuple[str, Scalar], ...]:
+    def changes(self, asked: DeploymentSpec) -> tuple[tuple[str, Scalar], ...]:
         """What differs from the deployment asked about, by dotted path."""
-        gpu = (("gpu", self.offer.gpu),)
-        data = (("parallel.data", self.question.deployment.parallel.data),)
-        return (*gpu, *data, *self.candidate.changes)
+        data = self.question.deployment.parallel.data
+        gpu = (("gpu", self.offer.gpu),) if self.offer.gpu != asked.gpu else ()
+        replicas = (("parallel.data", data),) if data != asked.parallel.data else ()
+        return (*gpu, *replicas, *self.candidate.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +99,9 @@ class Chosen:
     """Deployments that were planned."""
     left_out: tuple[tuple[str, int], ...]
     """Why candidates were not, and how many."""
+
+    @property
+    def every(self) -> tuple[Choice, ...]:
+        """All that is shown."""
+        given = (self.given,) if self.given else ()
+        return (*self.choices, *self.front, *self.nearest, *given)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planner.importers import engine
 from planner.importers.engine.command import engine_command, sayable
+from planner.serving.command import EngineCommand
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import Question, ask
@@ -49,7 +50,7 @@ def back(text: str) -> dict:
     return {key: value for key, value in found.data.items() if key not in ("name", "gpu", "step")}
 
 
-def command(name: str, **fields: object) -> engine.EngineCommand:
+def command(name: str, **fields: object) -> EngineCommand:
     """The command of a deployment on an engine."""
     found = engine_command(asked(backend={"name": name, **fields.pop("more", {})}, **fields))
     assert found

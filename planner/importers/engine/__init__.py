@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.importers.engine import sglang, trtllm, vllm
-from planner.importers.engine.command import EngineCommand, engine_command, sayable
+from planner.importers.engine.command import engine_command, sayable
 from planner.importers.engine.draft import Row
 from planner.importers.engine.find import Start, starts
 from planner.importers.engine.spec import Engine, deployment
@@ -13,7 +13,6 @@ from planner.importers.engine.words import Refused
 __all__ = [
     "LINES",
     "Engine",
-    "EngineCommand",
     "Refused",
     "Row",
     "Start",

@@ -6,7 +6,6 @@ deployment back. What an engine has no option for is said beside it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,33 +14,10 @@ from planner.importers.engine.models import id_of
 from planner.importers.engine.precision import METHODS, in_name, word_of
 from planner.importers.engine.table import LINES, Field, Line, Option, normal, options_of, spelt
 from planner.plan.layout import has_experts
+from planner.serving.command import EngineCommand
 from planner.spec.catalog import is_path
 from planner.spec.question import Question
 from planner.spec.types import BackendSpec, Scalar
-
-
-@dataclass(frozen=True)
-class EngineCommand:
-    """What to type."""
-
-    words: tuple[str, ...]
-    servers: int
-    """How many servers to start so, with what spreads requests over them in front."""
-    install: str | None
-    """The package in the version planned, as pip takes it; None for no version in particular."""
-    unsaid: tuple[str, ...]
-    """What the deployment has and the command cannot say."""
-    notes: tuple[str, ...]
-
-    @property
-    def line(self) -> str:
-        """The command as a shell takes it."""
-        return shlex.join(self.words)
-
-    @property
-    def script(self) -> str:
-        """The command after the installation of its version."""
-        return f"pip install {self.install}\n{self.line}" if self.install else self.line
 
 
 def engine_command(question: Question) -> EngineCommand | None:
@@ -139,12 +115,18 @@ class _Writer:
             tensor, data, expert = self._wide(tensor, data, expert)
         elif data > 1 and (has_experts(self.question) or "parallel.data" not in self.paths):
             self.servers, data = data, 1
-        sizes = {"tensor": tensor, "pipeline": parallel.pipeline, "data": data}
+        sizes = {
+            "tensor": tensor,
+            "pipeline": parallel.pipeline,
+            "data": data,
+            "context": parallel.context,
+            "prefill_context": parallel.prefill_context,
+        }
         for name, size in sizes.items():
-            if size > 1:
-                self._say(f"parallel.{name}", str(size))
+            if size > 1 and not self._say(f"parallel.{name}", str(size)):
+                self.unsaid.append(f"parallel.{name}={size}")
         if expert > 1:
-            self._experts(expert, tensor * data)
+            self._experts(expert, tensor * data * parallel.prefill_context)
 
     def _wide(self, tensor: int, data: int, expert: int) -> tuple[int, int, int]:
         """Experts over all replicas: as ranks of one server."""

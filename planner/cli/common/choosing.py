@@ -1,0 +1,149 @@
+"""From what ``planner choose`` is given to what the search takes: limits, users, hardware."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from planner.cli.common.ticker import Ticker
+from planner.errors import SpecError, UsageError
+from planner.importers.engine import sayable
+from planner.registry import nearest
+from planner.serving.choose import choose
+from planner.serving.choose_types import Chosen, Wish
+from planner.serving.offers import Offer, offers
+from planner.serving.targets import Targets
+from planner.spec.catalog import Catalog
+from planner.spec.load import load_file
+from planner.spec.question import CostModel, Question, ask
+from planner.spec.types import DeploymentSpec, PricesSpec
+from planner.units import SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TIMES = ("ttft", "tpot", "latency")
+_AS = "as in --slo tpot=30ms,ttft=500ms"
+_QUIET_S = 1.0
+"""How long a search runs before it tells how far it is."""
+
+
+def targets(texts: Sequence[str], throughput: float | None) -> Targets:
+    """Limits as ``--slo`` and ``--min-throughput`` give them. Raises UsageError."""
+    found: dict[str, float] = {}
+    for text in (part.strip() for given in texts for part in given.split(",")):
+        name, equals, value = text.partition("=")
+        if name not in _TIMES:
+            near = nearest(name, _TIMES)
+            hint = f"did you mean {near!r}?" if near else f"one of {', '.join(_TIMES)}"
+            raise UsageError(f"--slo has no limit {name[:40]!r}", hint)
+        if not equals:
+            raise UsageError(f"--slo {name} has no time", _AS)
+        try:
+            found[name] = SECONDS.parse(value)
+        except ValueError as error:
+            raise UsageError(f"--slo {name}: {error}", _AS) from None
+        if not found[name]:
+            raise UsageError(f"--slo {name}: must be greater than 0", _AS)
+    if throughput is None and not found:
+        raise UsageError("there is nothing to keep: no --slo, no --min-throughput", _AS)
+    return Targets(found.get("ttft"), found.get("tpot"), found.get("latency"), throughput)
+
+
+def workload_sets(**sizes: int | None) -> tuple[str, ...]:
+    """Users and lengths given on the command line, as ``--set`` takes them."""
+    given = [f"workload.{name}={size}" for name, size in sizes.items() if size is not None]
+    return ("workload.batch=null", *given) if sizes.get("concurrency") else tuple(given)
+
+
+def users_of(deployment: DeploymentSpec) -> int:
+    """The users of a deployment. Raises UsageError where it has none."""
+    workload = deployment.workload
+    if workload is None or workload.concurrency is None:
+        hint = "--concurrency 32 --input 1024 --output 256, or workload.concurrency in the file"
+        raise UsageError("it takes users to choose for", hint)
+    return workload.concurrency
+
+
+def hardware(
+    deployment: DeploymentSpec, prices: Path | None, gpus: Sequence[str], catalog: Catalog
+) -> tuple[Offer, ...]:
+    """What may be rented: what the file of prices has, else the GPUs named, else the deployment's
+    own. Raises UsageError for an unknown GPU, SpecError for a faulty file.
+    """
+    if prices is not None:
+        found = cast("PricesSpec", load_file(prices, "prices"))
+        _check(found, catalog)
+        return offers(found, gpus)
+    for name in gpus:
+        catalog.find("gpu", name)
+    return tuple(
+        Offer(name, name, 1, deployment.price if name == deployment.gpu else None)
+        for name in gpus or (deployment.gpu,)
+    )
+
+
+def _check(prices: PricesSpec, catalog: Catalog) -> None:
+    """Refuse GPUs that no catalogue has, all at once. Raises SpecError."""
+    places = [(name, prices.origin.at("gpus", name)) for name in prices.gpus]
+    places += [
+        (each.gpu, prices.origin.at("instances", name, "gpu"))
+        for name, each in prices.instances.items()
+    ]
+    faults = []
+    for name, origin in places:
+        try:
+            catalog.find("gpu", name)
+        except UsageError as error:
+            key = origin.path[-1] == name
+            message = str(error).removesuffix(f" ({error.hint})")
+            faults.append(origin.fault(message, error.hint, key=key))
+    if faults:
+        raise SpecError(faults)
+
+
+def answer(
+    asked: Question, found: Sequence[Offer], wish: Wish, catalog: Catalog, model: CostModel
+) -> Chosen:
+    """The choice, with progress on stderr once it takes more than a second."""
+    ticker = Ticker()
+    try:
+        questions = _elsewhere(asked, found, catalog, model)
+        return choose(asked, questions, found, wish, _later(ticker))
+    finally:
+        ticker.end()
+
+
+def _later(ticker: Ticker) -> Callable[[str], None]:
+    begin = time.monotonic()
+
+    def tell(line: str) -> None:
+        if time.monotonic() - begin > _QUIET_S:
+            ticker(f"choosing: {line}")
+
+    return tell
+
+
+def _elsewhere(
+    asked: Question, found: Sequence[Offer], catalog: Catalog, model: CostModel
+) -> Mapping[str, Question]:
+    """The deployment on each offer's GPU."""
+    questions: dict[str, Question] = {}
+    for gpu in dict.fromkeys(offer.gpu for offer in found):
+        if gpu == asked.deployment.gpu:
+            questions[gpu] = asked
+            continue
+        update = {"gpu": gpu, "price": None, "calibration": None}
+        questions[gpu] = ask(asked.deployment.model_copy(update=update), catalog, model)
+    return questions
+
+
+def wish_for(
+    question: Question, limits: Targets, *, most_gpus: int, narrow: bool, listed: int
+) -> Wish:
+    """What is asked for, with the flags that the engine's command line can say."""
+    users = users_of(question.deployment)
+    flags = sayable(question.backend)
+    return Wish(limits, users, most_gpus, narrow, flags, listed)
