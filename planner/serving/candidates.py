@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from planner.cost.engine import Engine, flag_text
 from planner.cost.scheduler import scheduler
 from planner.errors import PlannerError
 from planner.plan.layout import has_experts
-from planner.plan.load import decode
+from planner.plan.load import StepLoad, decode
 from planner.plan.memory import changed
 from planner.plan.prepare import Prepared, prepare
-from planner.plan.solve import behaviour
+from planner.plan.solve import behaviour, solve_step
 from planner.plan.splits import ways
 from planner.plan.start import start_of
 from planner.spec.conditions import holds
@@ -25,6 +25,8 @@ _ALONE = {"pipeline": 1, "context": 1, "prefill_context": 1}
 """Ways to share work that are not searched."""
 _ROUND = 1024
 """Tokens that a longest sequence is rounded up to, where it must be given."""
+_GAIN = 0.005
+"""Of a step: a flag that gains less is left as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,33 +130,52 @@ def started(candidate: Candidate) -> Candidate | None:
 
 
 def variants(candidate: Candidate, flags: frozenset[str]) -> Iterator[Candidate]:
-    """The candidate with one flag turned that changes a step, or what steps hold.
+    """The candidate with one flag turned that makes its decode step faster, or changes what steps
+    hold.
 
-    Flags are those that the engine's description marks tunable, among ``flags``.
+    Flags are those that the engine's description marks tunable, among ``flags``. Of values that do
+    the same the first counts.
     """
     prepared = prepare(candidate.question)
     engine = prepared.engine("decode")
-    before = _acts(prepared, engine)
+    step, before = _step(prepared), _rules(prepared, engine)
+    step_s = _step_s(prepared, engine, step)
+    seen = {(behaviour(engine, step), before)}
+    for name, value in _turns(prepared, engine, flags):
+        turned = engine.with_flags({name: value})
+        acts = behaviour(turned, step), _rules(prepared, turned)
+        if acts in seen:
+            continue
+        seen.add(acts)
+        if acts[1] != before or _step_s(prepared, turned, step) < step_s * (1 - _GAIN):
+            yield candidate.turned({name: value})
+
+
+def _turns(
+    prepared: Prepared, engine: Engine, flags: frozenset[str]
+) -> Iterator[tuple[str, Scalar]]:
+    """Flags that this version has, with other values than they have."""
     for name, spec in prepared.question.backend.flags.items():
-        if name not in flags or not spec.tunable:
-            continue
-        if not holds(spec.when, engine.as_asked.facts):
-            continue
-        for value in spec.choices or (True, False):
-            if value == engine.flags.get(name) and value is not None:
-                continue
-            if _acts(prepared, engine.with_flags({name: value})) != before:
-                yield candidate.turned({name: value})
+        if name in flags and spec.tunable and holds(spec.when, engine.as_asked.facts):
+            choices = spec.choices or (True, False)
+            yield from ((name, value) for value in choices if value != engine.flags.get(name))
 
 
-def _acts(prepared: Prepared, engine: Engine) -> object:
-    """What tells a turned engine from another: its steps' kernels and graphs, its scheduler."""
+def _step(prepared: Prepared) -> StepLoad:
     workload = prepared.question.deployment.workload
     assert workload is not None
     assert workload.concurrency is not None
-    step = decode(workload.concurrency, workload.input)
-    longest = prepared.question.model.max_context or workload.input + workload.output
-    return behaviour(engine, step), replace(scheduler(engine, longest, 0), sources=())
+    return decode(workload.concurrency, workload.input)
+
+
+def _step_s(prepared: Prepared, engine: Engine, step: StepLoad) -> float:
+    return solve_step(prepared, step, (), engine).chosen.timeline.time_s
+
+
+def _rules(prepared: Prepared, engine: Engine) -> Hashable:
+    """What its scheduler lets share a step."""
+    rules = scheduler(engine, prepared.question.model.max_context or _ROUND, 0)
+    return replace(rules, sources=())
 
 
 def as_set(change: tuple[str, Scalar]) -> str:
