@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
     architectures,
+    choosing,
     claims,
     commands,
     kernel_shapes,
@@ -40,6 +41,7 @@ PAGES = (
     "docs/accuracy.md",
     "docs/baselines.md",
     "docs/calibration.md",
+    "docs/choosing.md",
     "docs/claims.md",
     "docs/cli.md",
     "docs/extending.md",
@@ -65,6 +67,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "formats": specs.formats,
     "faults": specs.faults,
     "commands": commands.reference,
+    "choosing": choosing.by_hand,
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},

@@ -40,7 +40,11 @@ class Answer:
 
     def sets_of(self, choice: Choice) -> tuple[str, ...]:
         """What makes the file's deployment this one, as ``--set`` takes it."""
-        return (*self.sets, *map(as_set, choice.changes(self.asked)))
+        changes = tuple(map(as_set, choice.changes(self.asked)))
+        named = ("backend",) in self.asked.origin.document.marks
+        flags = any(change.startswith("backend.flags.") for change in changes)
+        engine = () if named or not flags else (f"backend.name={self.asked.backend.name}",)
+        return (*self.sets, *engine, *changes)
 
     def command(self, choice: Choice) -> EngineCommand | None:
         """What starts it; None for a backend without a server."""

@@ -136,32 +136,34 @@ class _Search:
     def chosen(self, asked: Question, offers: Sequence[Offer]) -> Chosen:
         """The answer."""
         ranked = _cheapest(self.met)
-        listed = [self._tuned(choice) for choice in ranked[: self.wish.listed]]
-        for choice in listed:
-            self.tell(f"users: {choice.offer.name}")
-        choices = (*(self._filled(choice) for choice in listed), *ranked[self.wish.listed :])
+        listed = [self._best(choice) for choice in ranked[: self.wish.listed]]
+        choices = (*listed, *ranked[self.wish.listed :])
         missed = [] if choices else _nearest(self.points)
         return Chosen(
             self.wish,
             choices,
-            tuple(front([*self.met, *choices], _cost, _tpot)),
+            tuple(front([*self.met, *listed], _cost, _tpot)),
             tuple(missed),
             self._given(asked, offers),
             self.bench.served,
             tuple(self.bench.left_out.most_common()),
         )
 
-    def _tuned(self, choice: Choice) -> Choice:
-        """The choice with the flag that leaves the largest margin, if it is worth turning."""
+    def _best(self, choice: Choice) -> Choice:
+        """The choice, or with a flag turned: what keeps its limits surely, then carries most users.
+
+        Of the flags that leave a larger margin the one that leaves the largest is tried.
+        """
+        self.tell(f"users: {choice.offer.name}")
         tried = [
             self._point(choice.offer, turned, choice.replicas)
             for turned in variants(choice.candidate, self.wish.flags)
         ]
-        best = max(
-            (point for point in tried if point), key=lambda p: least(p.margins), default=choice
-        )
-        gain = least(best.margins) - least(choice.margins)
-        return best if gain > _BETTER else choice
+        found = [self._filled(choice)]
+        turned = max((p for p in tried if p), key=lambda p: least(p.margins), default=choice)
+        if least(turned.margins) - least(choice.margins) > _BETTER:
+            found.append(self._filled(turned))
+        return max(found, key=lambda each: (not each.unsure, each.most_users or 0))
 
     def _filled(self, choice: Choice) -> Choice:
         users = most_users(self.bench, choice.candidate, choice.replicas, self.wish.targets)
