@@ -98,8 +98,6 @@ FIELDS = {
     "Step.decode": "One new token for each sequence",
     "Step.mixed": "Groups of like sequences, as in chunked prefill",
     "Step.prefill": "Prompts from their first token",
-    "Workload.batch": "Requests that start together, over all data replicas",
-    "Workload.concurrency": "Not supported yet",
     "Workload.input": "Prompt tokens of each request",
     "Workload.output": "Tokens each generates",
 }

@@ -191,5 +191,6 @@ def first_token_s(
         ahead_s = load / (2 * (1 - load)) * service_s
     else:
         ahead_s = (mixture.together - mixture.chunks) / 2 * prefill_s
-    running_s = step_s * (1.5 if clock.scheduler.asynchronous else 0.5)
+    ahead = 1 if clock.scheduler.asynchronous else 0
+    running_s = step_s * (clock.scheduler.poll_steps / 2 + ahead)
     return clock.host.arrival_s(fresh(asked)) + running_s + ahead_s + service_s
