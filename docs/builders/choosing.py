@@ -20,27 +20,37 @@ def by_hand() -> str:
     serving, spent = first["serving"], first["spending"]
     price, rate = spent["price_per_hour"], serving["requests_per_s"]
     users, latency = serving["concurrency"], serving["latency_s"]["value"]
-    tokens = serving["input"] + serving["output"]
+    tokens, output = serving["input"] + serving["output"], serving["output"] * rate
     tpot = next(each for each in first["margins"] if each["name"] == "tpot")
+    token, slow = (tpot["found"][end] * 1e3 for end in ("value", "high"))
+    inside, outside = spent["per_million_input"], spent["per_million_output"]
     lines = (
-        f"The first choice, {first['units']} × {first['offer']}:",
-        "",
-        f"- {users} users, each answered in {latency:.3f} s, send {users} / {latency:.3f} = "
-        f"{rate:.3f} requests a second, {rate:.3f} × {tokens:,} = {rate * tokens:,.0f} tokens.",
-        f"- {price:.2f} USD an hour over {rate * tokens * 3600 / 1e6:.2f} million tokens an hour "
-        f"is {spent['per_million_tokens']:.4f} USD a million.",
-        f"- {serving['input']:,} × {spent['per_million_input']:.4f} + {serving['output']} × "
-        f"{spent['per_million_output']:.4f} = {_request(first):.2f} USD for a million requests; "
-        f"{price:.2f} / (3,600 × {rate:.3f}) × 10⁶ is the same.",
-        f"- {spent['power_w']:.0f} W over {rate * serving['output']:,.0f} output tokens a second "
-        f"is {spent['power_w'] / rate / serving['output']:.4f} J a token, "
-        f"{spent['kwh_per_million_output']:.4f} kWh a million.",
-        f"- Of the limit of 30 ms a token {tpot['found']['value'] * 1e3:.2f} ms are used: "
-        f"1 − {tpot['found']['value'] * 1e3:.2f} / 30 = {100 * tpot['margin']:.1f} % are left, "
-        f"at the worse end of the interval, {tpot['found']['high'] * 1e3:.2f} ms, "
-        f"{100 * tpot['worst']:.1f} %.",
+        (
+            f"{users} users, each answered in {latency:.3f} s, send {users} / {latency:.3f} = "
+            f"{rate:.3f} requests a second, {rate:.3f} × {tokens:,} = {rate * tokens:,.0f} tokens."
+        ),
+        (
+            f"{price:.2f} USD an hour over {rate * tokens * 3600 / 1e6:.2f} million tokens is "
+            f"{spent['per_million_tokens']:.4f} USD a million."
+        ),
+        (
+            f"{serving['input']:,} × {inside:.4f} + {serving['output']} × {outside:.4f} = "
+            f"{_request(first):.2f} USD for a million requests; "
+            f"{price:.2f} / (3,600 × {rate:.3f}) × 10⁶ is the same."
+        ),
+        (
+            f"{spent['power_w']:.0f} W over {output:,.0f} output tokens a second is "
+            f"{spent['power_w'] / output:.4f} J a token, "
+            f"{spent['kwh_per_million_output']:.4f} kWh a million."
+        ),
+        (
+            f"Of the limit of 30 ms a token {token:.2f} ms are used: 1 − {token:.2f} / 30 = "
+            f"{100 * tpot['margin']:.1f} % are left; at the worse end of the interval, "
+            f"{slow:.2f} ms, {100 * tpot['worst']:.1f} %."
+        ),
     )
-    return "\n".join(lines)
+    head = f"The first choice, {first['units']} × {first['offer']}:"
+    return "\n".join([head, "", *(f"- {line}" for line in lines)])
 
 
 def _request(first: dict) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -14,9 +14,6 @@ from planner.cli.common.options import (
     model_option,
     set_option,
 )
-
-if TYPE_CHECKING:
-    from planner.spec.question import CostModel
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -79,52 +76,21 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @model_option
 @json_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    *,
-    file: Path,
-    slos: tuple[str, ...],
-    min_throughput: float | None,
-    prices: Path | None,
-    gpus: tuple[str, ...],
-    max_gpus: int,
-    concurrency: int | None,
-    input_: int | None,
-    output: int | None,
-    lossless: bool,
-    top: int,
-    sets: tuple[str, ...],
-    catalogs: tuple[Path, ...],
-    cost_model: CostModel,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, /, *, as_json: bool, **given: Any) -> None:
     """Choose hardware for the users of FILE: GPUs, how many, how to split and run the model.
 
     Every split in a node, FP8 beside the deployment's own formats, replicas and flags of the engine
     are planned, and what keeps the limits is listed, cheapest first, with the engine's command.
     Exits with 1 when nothing keeps them.
     """
-    from planner.cli.common import choosing
+    from planner.cli.common.choosing import Given, answered
     from planner.cli.common.output import show, write
-    from planner.cli.common.planning import catalog_of
-    from planner.importers.engine import engine_command
-    from planner.report.choose import Answer, choose_document, choose_view
+    from planner.report.choose import choose_document, choose_view
     from planner.report.document import to_json
-    from planner.spec.load import load_deployment
-    from planner.spec.question import ask
 
-    limits, catalog = choosing.targets(slos, min_throughput), catalog_of(catalogs)
-    given = choosing.workload_sets(concurrency=concurrency, input=input_, output=output)
-    deployment = load_deployment(file, (*sets, *given))
-    choosing.users_of(deployment)
-    found = choosing.hardware(deployment, prices, gpus, catalog)
-    asked = ask(deployment, catalog, cost_model)
-    wish = choosing.wish_for(asked, limits, most_gpus=max_gpus, narrow=not lossless, listed=top)
-    chosen = choosing.answer(asked, found, wish, catalog, cost_model)
-    commands = {id(choice): engine_command(choice.question) for choice in chosen.every}
-    answer = Answer(chosen, asked.deployment, (*sets, *given), str(file), commands)
+    answer = answered(Given(**given))
     if as_json:
         write(to_json("choose", choose_document(answer)))
     else:
         show(choose_view(answer))
-    ctx.exit(0 if chosen.choices else 1)
+    ctx.exit(0 if answer.chosen.choices else 1)

@@ -140,10 +140,10 @@ def variants(candidate: Candidate, flags: frozenset[str]) -> Iterator[Candidate]
     engine = prepared.engine("decode")
     step, before = _step(prepared), _rules(prepared, engine)
     step_s = _step_s(prepared, engine, step)
-    seen = {(behaviour(engine, step), before)}
+    seen = {(behaviour(engine, step, prepared.graph), before)}
     for name, value in _turns(prepared, engine, flags):
         turned = engine.with_flags({name: value})
-        acts = behaviour(turned, step), _rules(prepared, turned)
+        acts = behaviour(turned, step, prepared.graph), _rules(prepared, turned)
         if acts in seen:
             continue
         seen.add(acts)

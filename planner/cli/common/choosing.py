@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from planner.cli.common.planning import catalog_of
 from planner.cli.common.ticker import Ticker
 from planner.errors import SpecError, UsageError
-from planner.importers.engine import sayable
+from planner.importers.engine import engine_command, sayable
 from planner.registry import nearest
+from planner.report.choose import Answer
 from planner.serving.choose import choose
 from planner.serving.choose_types import Chosen, Wish
 from planner.serving.offers import Offer, offers
 from planner.serving.targets import Targets
 from planner.spec.catalog import Catalog
-from planner.spec.load import load_file
+from planner.spec.load import load_deployment, load_file
 from planner.spec.question import CostModel, Question, ask
 from planner.spec.types import DeploymentSpec, PricesSpec
 from planner.units import SECONDS
@@ -28,6 +31,42 @@ _TIMES = ("ttft", "tpot", "latency")
 _AS = "as in --slo tpot=30ms,ttft=500ms"
 _QUIET_S = 1.0
 """How long a search runs before it tells how far it is."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """The command line."""
+
+    file: Path
+    slos: tuple[str, ...]
+    min_throughput: float | None
+    prices: Path | None
+    gpus: tuple[str, ...]
+    max_gpus: int
+    concurrency: int | None
+    input_: int | None
+    output: int | None
+    lossless: bool
+    top: int
+    sets: tuple[str, ...]
+    catalogs: tuple[Path, ...]
+    cost_model: CostModel
+
+
+def answered(given: Given) -> Answer:
+    """What a command line asks for. Raises UsageError and SpecError for what cannot be asked."""
+    limits, catalog = targets(given.slos, given.min_throughput), catalog_of(given.catalogs)
+    sizes = {"concurrency": given.concurrency, "input": given.input_, "output": given.output}
+    sets = (*given.sets, *workload_sets(sizes))
+    deployment = load_deployment(given.file, sets)
+    users = users_of(deployment)
+    found = hardware(deployment, given.prices, given.gpus, catalog)
+    asked = ask(deployment, catalog, given.cost_model)
+    flags = sayable(asked.backend)
+    wish = Wish(limits, users, given.max_gpus, not given.lossless, flags, given.top)
+    chosen = searched(asked, found, wish, catalog)
+    commands = {id(choice): engine_command(choice.question) for choice in chosen.every}
+    return Answer(chosen, deployment, sets, str(given.file), commands)
 
 
 def targets(texts: Sequence[str], throughput: float | None) -> Targets:
@@ -52,7 +91,7 @@ def targets(texts: Sequence[str], throughput: float | None) -> Targets:
     return Targets(found.get("ttft"), found.get("tpot"), found.get("latency"), throughput)
 
 
-def workload_sets(**sizes: int | None) -> tuple[str, ...]:
+def workload_sets(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
     """Users and lengths given on the command line, as ``--set`` takes them."""
     given = [f"workload.{name}={size}" for name, size in sizes.items() if size is not None]
     return ("workload.batch=null", *given) if sizes.get("concurrency") else tuple(given)
@@ -104,13 +143,11 @@ def _check(prices: PricesSpec, catalog: Catalog) -> None:
         raise SpecError(faults)
 
 
-def answer(
-    asked: Question, found: Sequence[Offer], wish: Wish, catalog: Catalog, model: CostModel
-) -> Chosen:
+def searched(asked: Question, found: Sequence[Offer], wish: Wish, catalog: Catalog) -> Chosen:
     """The choice, with progress on stderr once it takes more than a second."""
     ticker = Ticker()
     try:
-        questions = _elsewhere(asked, found, catalog, model)
+        questions = _elsewhere(asked, found, catalog)
         return choose(asked, questions, found, wish, _later(ticker))
     finally:
         ticker.end()
@@ -126,9 +163,7 @@ def _later(ticker: Ticker) -> Callable[[str], None]:
     return tell
 
 
-def _elsewhere(
-    asked: Question, found: Sequence[Offer], catalog: Catalog, model: CostModel
-) -> Mapping[str, Question]:
+def _elsewhere(asked: Question, found: Sequence[Offer], catalog: Catalog) -> Mapping[str, Question]:
     """The deployment on each offer's GPU."""
     questions: dict[str, Question] = {}
     for gpu in dict.fromkeys(offer.gpu for offer in found):
@@ -136,14 +171,6 @@ def _elsewhere(
             questions[gpu] = asked
             continue
         update = {"gpu": gpu, "price": None, "calibration": None}
-        questions[gpu] = ask(asked.deployment.model_copy(update=update), catalog, model)
+        moved = asked.deployment.model_copy(update=update)
+        questions[gpu] = ask(moved, catalog, asked.cost_model)
     return questions
-
-
-def wish_for(
-    question: Question, limits: Targets, *, most_gpus: int, narrow: bool, listed: int
-) -> Wish:
-    """What is asked for, with the flags that the engine's command line can say."""
-    users = users_of(question.deployment)
-    flags = sayable(question.backend)
-    return Wish(limits, users, most_gpus, narrow, flags, listed)
