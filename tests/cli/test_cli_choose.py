@@ -110,6 +110,13 @@ def test_it_asks_for_users(choose):
     assert "--concurrency 32 --input 1024 --output 256" in done.err
 
 
+def test_several_nodes_are_not_searched(choose):
+    network = "network={bandwidth: 50 GB/s, latency: 10 us}"
+    done = choose("--set", "nodes=2", "--set", network, "--set", "parallel.tensor=2")
+    assert done.code == 2
+    assert "--set nodes=null" in done.err
+
+
 def test_a_gpu_that_no_catalogue_has_is_refused_in_the_file_of_prices(choose, tmp_path):
     text = PRICES.replace("rtx-4090", "rtx-4091").replace("gpu: h100-sxm", "gpu: h1oo-sxm")
     (tmp_path / "two.yaml").write_text(text, encoding="utf-8")

@@ -98,7 +98,10 @@ def workload_sets(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
 
 
 def users_of(deployment: DeploymentSpec) -> int:
-    """The users of a deployment. Raises UsageError where it has none."""
+    """The users of a deployment. Raises UsageError where it has none, or lies on several nodes."""
+    if deployment.nodes and deployment.nodes > 1:
+        hint = "--set nodes=null --set network=null"
+        raise UsageError("choose searches single nodes and copies of them", hint)
     workload = deployment.workload
     if workload is None or workload.concurrency is None:
         hint = "--concurrency 32 --input 1024 --output 256, or workload.concurrency in the file"
