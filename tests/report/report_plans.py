@@ -17,7 +17,9 @@ from planner.spec.load import load_deployment
 from planner.spec.question import Question, ask
 
 CATALOG = Catalog.standard()
-SPECS = sorted(path.stem for path in folder("specs").glob("*.yaml"))
+SPECS = sorted(
+    path.stem for path in folder("specs").glob("*.yaml") if not path.stem.startswith("prices")
+)
 CHAT = "qwen2.5-7b-rtx4090"
 
 
