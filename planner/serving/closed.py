@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.cost.scheduler import host_costs, scheduler
 from planner.errors import SpecError
 from planner.num import ceil_div
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
-from planner.plan.start import start_of
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
 from planner.serving.room import Room, room
+from planner.serving.setup import setup
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
@@ -47,10 +46,11 @@ class Replica:
 def closed_loop(workload: Workload) -> ClosedLoop:
     """The users of a workload with ``concurrency``."""
     assert workload.concurrency is not None
+    mean = 1 - (workload.spread or 0.0) / 2
     return ClosedLoop(
         workload.concurrency,
-        workload.input,
-        workload.output,
+        max(1, round(workload.input * mean)),
+        max(1, round(workload.output * mean)),
         workload.cached or 0.0,
         workload.requests,
     )
@@ -71,19 +71,15 @@ def serve(question: Question) -> ServingPlan:
 
 
 def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
-    engine = prepared.engine("decode")
-    start = start_of(prepared, engine)
-    pool = start.pool_tokens if start else 0
-    longest = prepared.question.model.max_context or asked.input + asked.output
-    rules = scheduler(engine, longest, pool)
-    places = room(rules, pool, asked.input, asked.output)
+    found = setup(prepared, asked.input + asked.output)
+    clock, pool = found.clock, found.pool_tokens
+    places = room(clock.scheduler, pool, asked.input, asked.output)
     if places.sequences < 1:
         origin = prepared.question.deployment.origin.at("workload")
         message = (
             f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
         )
         raise SpecError([origin.fault(message, "more GPUs, or a narrower KV cache")])
-    clock = Clock(prepared, rules, host_costs(engine))
     state = steady(clock, asked, users, places)
     if asked.requests:
         state = begun_together(clock, asked, users, places, state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.errors import Fault
 from planner.spec.faults import said
-from planner.spec.types import DeploymentSpec, Step
+from planner.spec.types import DeploymentSpec, Step, Workload
 
 _UNBUILT = {
     "prefix_cache": "give workload.cached, the share of prompt tokens it holds",
@@ -143,20 +143,52 @@ def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:
     return faults + _load(deployment)
 
 
+_LOADS = ("batch", "concurrency", "rate", "trace")
+_ONLY_WITH = {
+    "cached": ("concurrency", "rate", "trace"),
+    "requests": ("concurrency", "rate"),
+    "spread": ("concurrency", "rate"),
+    "burstiness": ("rate",),
+}
+
+
 def _load(deployment: DeploymentSpec) -> list[Fault]:
     workload = deployment.workload
     if workload is None:
         return []
-    given = [name for name in ("batch", "concurrency") if getattr(workload, name) is not None]
+    given = [name for name in _LOADS if getattr(workload, name) is not None]
     if not given:
         message = said(workload.origin.path, "missing field 'batch' or 'concurrency'")
-        return [workload.origin.fault(message, key=True)]
+        hint = "or a rate of requests, or a trace of them"
+        return [workload.origin.fault(message, hint, key=True)]
     if len(given) > 1:
-        place = workload.origin.at("concurrency")
-        message = said(place.path, "a batch is served once, users come again: give one of them")
-        return [place.fault(message, "drop workload.batch", key=True)]
-    alone = [name for name in ("cached", "requests") if getattr(workload, name) is not None]
-    if alone and workload.concurrency is None:
-        place = workload.origin.at(alone[0])
-        return [place.fault(said(place.path, "needs workload.concurrency"), key=True)]
-    return []
+        place = workload.origin.at(given[1])
+        message = said(place.path, f"a workload is one of {', '.join(_LOADS)}")
+        return [place.fault(message, f"drop workload.{given[0]}", key=True)]
+    return [*_lengths(workload, given[0]), *_more(workload, given[0])]
+
+
+def _lengths(workload: Workload, load: str) -> list[Fault]:
+    """A trace brings its lengths; anything else states them."""
+    names = [name for name in ("input", "output") if name in workload.model_fields_set]
+    if load == "trace":
+        places = [workload.origin.at(name) for name in names]
+        return [
+            place.fault(said(place.path, "a trace brings lengths of its own"), "drop it", key=True)
+            for place in places
+        ]
+    missing = [name for name in ("input", "output") if name not in names]
+    return [
+        workload.origin.fault(said(workload.origin.path, f"missing field '{name}'"), key=True)
+        for name in missing
+    ]
+
+
+def _more(workload: Workload, load: str) -> list[Fault]:
+    faults = []
+    for name, loads in _ONLY_WITH.items():
+        if getattr(workload, name) is not None and load not in loads:
+            place = workload.origin.at(name)
+            which = " or ".join(f"workload.{each}" for each in loads)
+            faults.append(place.fault(said(place.path, f"needs {which}"), key=True))
+    return faults

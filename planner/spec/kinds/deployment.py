@@ -85,8 +85,8 @@ class Step(Spec):
 
 
 class Workload(Spec):
-    """Requests of `input` tokens that generate `output` each: exactly one of `batch` and
-    `concurrency`.
+    """Requests of `input` tokens that generate `output` each: exactly one of `batch`,
+    `concurrency`, `rate` and `trace`.
     """
 
     batch: int | None = Field(
@@ -99,8 +99,47 @@ class Workload(Spec):
         description="A closed loop: so many users, each of which sends its next request when the"
         " last one is answered",
     )
-    input: int = Field(gt=0, le=100_000_000)
-    output: int = Field(gt=0, le=100_000_000)
+    rate: float | None = Field(
+        None,
+        gt=0,
+        le=1_000_000,
+        description="An open loop: requests a second over all data replicas, as they come (a Poisson"
+        " process), whatever became of those before",
+    )
+    trace: str | None = Field(
+        None,
+        max_length=4096,
+        description="A file of requests with the time each was sent at: CSV with the columns"
+        " TIMESTAMP, ContextTokens and GeneratedTokens of the Azure LLM inference traces, or"
+        " arrival_s, input and output; or lines of JSON with Mooncake's timestamp (ms),"
+        " input_length and output_length. A relative path begins at the deployment's folder",
+    )
+    input: int = Field(
+        0,
+        gt=0,
+        le=100_000_000,
+        description="Prompt tokens of each request; needed without a trace",
+    )
+    output: int = Field(
+        0,
+        gt=0,
+        le=100_000_000,
+        description="Tokens that each generates; needed without a trace",
+    )
+    spread: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Lengths lie evenly between (1 - spread) of `input` and `output` and the whole,"
+        " as benchmark tools draw them: 0.2 is their --random-range-ratio 0.8",
+    )
+    burstiness: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="Shape of the gamma distribution of the times between requests of a `rate`: 1,"
+        " the default, is a Poisson process, less comes in bursts, more is more even",
+    )
     cached: float | None = Field(
         None, ge=0, lt=1, description="Share of a prompt's tokens that the prefix cache holds"
     )
@@ -108,7 +147,8 @@ class Workload(Spec):
         None,
         gt=0,
         le=1_000_000_000,
-        description="Requests of a run that begins with all users at once; by default without end",
+        description="Requests of a run that is counted from the first to the last, and of a closed"
+        " loop begins with all users at once; by default without end",
     )
 
 

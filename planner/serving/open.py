@@ -1,0 +1,83 @@
+"""An open loop in steady state: requests come at a rate, whatever became of those before.
+
+By Little's law a rate keeps as many requests in flight as rate times latency. A closed loop of so
+many users sends at just that rate, so its steady state is taken for the open loop's: the mean of
+what an event run shows, without the queues that form when requests happen to come together.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import replace
+
+from planner.plan.prepare import prepare
+from planner.plan.serving_types import Range, ServingPlan
+from planner.serving.closed import closed_loop, serve
+from planner.serving.room import room
+from planner.serving.setup import Setup, setup
+from planner.serving.steady import steady
+from planner.serving.types import ClosedLoop
+from planner.spec.question import Question
+
+
+def serve_rate(question: Question) -> ServingPlan:
+    """The serving of a deployment's open-loop workload.
+
+    At a rate beyond saturation the first token never comes in steady state: its time is infinite,
+    all else is of full replicas. Raises as `planner.serving.closed.serve`.
+    """
+    deployment = question.deployment
+    workload, replicas = deployment.workload, deployment.parallel.data
+    assert workload is not None
+    assert workload.rate is not None
+    one = with_users(question, 1)
+    asked = closed_loop(one.deployment.workload or workload)
+    found = setup(prepare(question), asked.input + asked.output)
+    users, most = in_flight(found, asked, workload.rate / replicas)
+    served = serve(with_users(question, users * replicas))
+    return _at_rate(served, workload.rate, most * replicas)
+
+
+def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, float]:
+    """Requests in flight on a replica at a rate, as many as it has room for at the most; and the
+    highest rate that it serves.
+    """
+    places = room(found.clock.scheduler, found.pool_tokens, asked.input, asked.output)
+
+    def served(users: int) -> float:
+        loop = replace(asked, concurrency=users, requests=None)
+        return steady(found.clock, loop, users, places).requests_per_s
+
+    if places.sequences < 1:
+        return 1, 0.0
+    most = served(places.sequences)
+    if rate_per_s >= most:
+        return places.sequences, most
+    # more users send more: what they send is in order
+    users = range(1, places.sequences + 1)
+    return 1 + bisect_left(users, rate_per_s, key=served), most
+
+
+def with_users(question: Question, users: int) -> Question:
+    """The question of a closed loop with the same requests."""
+    workload = question.deployment.workload
+    assert workload is not None
+    update = {"concurrency": users, "rate": None, "burstiness": None, "requests": None}
+    loop = workload.model_copy(update=update)
+    return replace(question, deployment=question.deployment.model_copy(update={"workload": loop}))
+
+
+def _at_rate(served: ServingPlan, rate_per_s: float, most_per_s: float) -> ServingPlan:
+    """The plan of the closed loop, with the rate that was asked for in place of its own."""
+    asked = replace(served, rate_per_s=rate_per_s, saturation_per_s=most_per_s)
+    if rate_per_s >= most_per_s:
+        return replace(asked, ttft_s=Range(math.inf), latency_s=Range(math.inf))
+    share = rate_per_s / served.requests_per_s
+    return replace(
+        asked,
+        requests_per_s=rate_per_s,
+        output_tokens_per_s=Range(rate_per_s * served.output),
+        total_tokens_per_s=rate_per_s * (served.input + served.output),
+        output_tokens_per_s_per_gpu=served.output_tokens_per_s_per_gpu * share,
+    )

@@ -1,0 +1,34 @@
+"""What many requests saw: means and percentiles, as far as a run of this length can tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_BEYOND = 5
+"""Requests that must lie beyond a percentile for it to be told."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A time over many requests, in seconds. None where too few lie beyond the percentile."""
+
+    mean_s: float
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+def spread(times_s: Sequence[float]) -> Spread:
+    """Mean and percentiles, interpolated between neighbours as benchmark tools do
+    (`numpy.percentile`); of nothing, zero.
+    """
+    import numpy as np
+
+    if not times_s:
+        return Spread(0.0, None, None, None)
+    found = [
+        float(np.percentile(times_s, rank)) if len(times_s) * (100 - rank) >= 100 * _BEYOND else None
+        for rank in (50, 95, 99)
+    ]
+    return Spread(sum(times_s) / len(times_s), *found)

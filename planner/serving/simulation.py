@@ -1,0 +1,194 @@
+"""The event run of a deployment's workload, and its figures beside those of the steady state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from planner.errors import SpecError
+from planner.plan.load import drafted
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.serving_types import ServingPlan
+from planner.plan.speculation import yielded
+from planner.serving.closed import serve
+from planner.serving.events import Played, play
+from planner.serving.open import serve_rate
+from planner.serving.percentiles import Spread, spread
+from planner.serving.replica import Replica
+from planner.serving.room import room
+from planner.serving.setup import Setup, setup
+from planner.serving.tally import PoolState, pool_state, tokens_per_s
+from planner.serving.timetable import timetable
+from planner.serving.types import Demand, Lengths, Sent
+from planner.spec.question import Question
+from planner.spec.types import Workload
+
+LoopKind = Literal["closed", "open", "trace"]
+REQUESTS = 2_000
+_MOST_IN_FLIGHT = 1_024
+"""On a replica while its saturation is looked for."""
+_BACKLOG = 64
+_LEAST_CROWD = 500
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """An event run."""
+
+    loop: LoopKind
+    seed: int
+    requests: int
+    """Whose times are counted."""
+    refused: int
+    """Too long for the engine or its KV cache."""
+    duration_s: float
+    """Simulated time in which they were sent."""
+    ttft: Spread
+    tpot: Spread
+    latency: Spread
+    requests_per_s: float
+    output_tokens_per_s: float
+    total_tokens_per_s: float
+    output_tokens_per_s_per_gpu: float
+    tokens_per_s_per_user: float
+    """1 / mean TPOT."""
+    pools: tuple[PoolState, ...]
+    saturation_per_s: float | None
+    """The most requests a second that can be served, of an open loop."""
+    stable: bool
+    """Whether the rate asked for is below it."""
+    steady: ServingPlan | None
+    """The analytic steady state of the same question; None of a trace."""
+
+
+def simulate(
+    question: Question, *, requests: int | None = None, seed: int = 0, trace: tuple[Sent, ...] = ()
+) -> Simulation:
+    """Run a deployment's requests. Pure: the same question and seed give the same run, to the bit.
+
+    ``requests`` are counted, 2,000 by default or as many as the workload states. ``trace`` holds
+    the rows of ``workload.trace``. Raises SpecError for a workload that is no run of requests and
+    where none of them fits, UsageError for an engine that serves none and without SimPy.
+    """
+    workload = question.deployment.workload
+    if workload is None or workload.batch is not None:
+        place = question.deployment.origin.at("workload" if workload else "step")
+        hint = "give workload.concurrency, workload.rate or workload.trace"
+        raise SpecError([place.fault("a run needs requests that come and go", hint, key=True)])
+    demand = demand_of(workload, requests, trace)
+    site = _site(prepare(question), demand)
+    played = play(demand, site.replicas(), seed)
+    if not played.counted:
+        place = question.deployment.origin.at("workload")
+        message = f"not one of these requests fits: room for {site.setup.pool_tokens:,} tokens"
+        raise SpecError([place.fault(message, "more GPUs, or a narrower KV cache")])
+    most = _saturation(site, demand, seed) if demand.per_s else None
+    found = _figures(played, site, demand, seed, most)
+    return replace(found, steady=_steady(question))
+
+
+def demand_of(workload: Workload, requests: int | None, trace: tuple[Sent, ...] = ()) -> Demand:
+    """Who sends, by a workload that is no static batch."""
+    lengths = Lengths(
+        workload.input, workload.output, workload.spread or 0.0, workload.cached or 0.0
+    )
+    return Demand(
+        lengths,
+        users=workload.concurrency,
+        per_s=workload.rate,
+        burstiness=workload.burstiness or 1.0,
+        trace=trace,
+        requests=requests or workload.requests or REQUESTS,
+        whole=bool(workload.requests or trace),
+    )
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Replicas of one kind, and what they cost in GPUs."""
+
+    setup: Setup
+    prompt: float
+    """Mean tokens of a prompt."""
+    output: float
+    count: int
+    gpus: int
+
+    def replicas(self) -> tuple[Replica, ...]:
+        clock = self.setup.clock
+        times = timetable(clock, self.prompt, self.output)
+        deployment = clock.prepared.question.deployment
+        speculation = deployment.speculation
+        return tuple(
+            Replica(
+                clock.scheduler,
+                times,
+                self.setup.pool_tokens,
+                yielded(speculation) if speculation else 1.0,
+                drafted(deployment),
+            )
+            for _ in range(self.count)
+        )
+
+
+def _site(prepared: Prepared, demand: Demand) -> _Site:
+    lengths, rows = demand.lengths, demand.trace
+    if rows:
+        prompt, output = (
+            sum(each) / len(rows) for each in zip(*((r.prompt, r.output) for r in rows), strict=True)
+        )
+        longest = max(row.prompt + row.output for row in rows)
+    else:
+        prompt, output = lengths.prompt * lengths.mean, lengths.output * lengths.mean
+        longest = lengths.prompt + lengths.output
+    parallel = prepared.question.deployment.parallel
+    gpus = parallel.tensor * parallel.pipeline
+    return _Site(setup(prepared, longest), prompt, output, parallel.data, gpus)
+
+
+def _steady(question: Question) -> ServingPlan | None:
+    workload = question.deployment.workload
+    assert workload is not None
+    if workload.trace:
+        return None
+    return serve_rate(question) if workload.rate else serve(question)
+
+
+def _saturation(site: _Site, demand: Demand, seed: int) -> float:
+    """Requests a second while there are always more than fit: no rate beyond it is stable."""
+    clock, pool = site.setup.clock, site.setup.pool_tokens
+    places = room(clock.scheduler, pool, round(site.prompt), round(site.output)).sequences
+    each = min(_MOST_IN_FLIGHT, max(1, places))
+    users = site.count * (each + min(each, _BACKLOG))
+    crowd = Demand(demand.lengths, users=users, requests=max(_LEAST_CROWD, 2 * users))
+    return tokens_per_s(play(crowd, site.replicas(), seed)) / site.output
+
+
+def _figures(
+    played: Played, site: _Site, demand: Demand, seed: int, most: float | None
+) -> Simulation:
+    counted = played.counted
+    tpot = spread([each.tpot_s for each in counted if each.output > 1])
+    output_per_s = tokens_per_s(played)
+    requests_per_s = output_per_s * len(counted) / sum(each.output for each in counted)
+    prompt = sum(each.prompt for each in counted) / len(counted)
+    gpus = site.count * site.gpus
+    return Simulation(
+        loop="trace" if demand.trace else "open" if demand.per_s else "closed",
+        seed=seed,
+        requests=len(counted),
+        refused=played.refused,
+        duration_s=played.duration_s,
+        ttft=spread([each.ttft_s for each in counted]),
+        tpot=tpot,
+        latency=spread([each.latency_s for each in counted]),
+        requests_per_s=requests_per_s,
+        output_tokens_per_s=output_per_s,
+        total_tokens_per_s=output_per_s + requests_per_s * prompt,
+        output_tokens_per_s_per_gpu=output_per_s / gpus,
+        tokens_per_s_per_user=1 / tpot.mean_s if tpot.mean_s else 0.0,
+        pools=(pool_state(played, range(site.count), "all", gpus),),
+        saturation_per_s=most,
+        stable=most is None or demand.per_s is None or demand.per_s < most,
+        steady=None,
+    )
