@@ -96,7 +96,9 @@ class _Server:
 
     env: simpy.Environment
     replica: Replica
-    left: Callable[[Request], None]
+    left: Callable[[_Server, Request], None]
+    link: simpy.Resource | None = None
+    """What the KV of its prompts crosses, one after the other."""
     log: list[Entry] = field(default_factory=list)
     coming: int = 0
     """Requests on their way to the scheduler."""
@@ -145,7 +147,7 @@ class _Server:
         busy_s = step.repeats * step.took.device_s
         self.log.append(Entry(start_s, self.env.now, busy_s, kv_share, *state, tokens))
         for request in left:
-            self.left(request)
+            self.left(self, request)
 
 
 class _Run:
@@ -168,7 +170,7 @@ class _Run:
 
     def play(self, replicas: tuple[Replica, ...], decoders: tuple[Replica, ...]) -> Played:
         leave = self._hand_on if decoders else self._leave
-        self.servers = [_Server(self.env, each, leave) for each in replicas]
+        self.servers = [_Server(self.env, each, leave, self._link()) for each in replicas]
         self.decoders = [_Server(self.env, each, self._leave) for each in decoders]
         for flow in self._sources():
             self.env.process(flow)
@@ -229,17 +231,29 @@ class _Run:
             server.send(request, server.replica.times.arrival_s(request.fresh))
         else:
             request.refused, request.done_s = True, self.env.now
-            self._leave(request)
+            self._leave(server, request)
         return done
 
-    def _hand_on(self, request: Request) -> None:
-        if request.output == 1:
-            self._leave(request)
-            return
-        delay_s = self.transfer.latency_s + self.transfer.s_per_token * request.prompt
-        _least(self.decoders).send(request, delay_s, computed=True)
+    def _link(self) -> simpy.Resource:
+        import simpy
 
-    def _leave(self, request: Request) -> None:
+        return simpy.Resource(self.env)
+
+    def _hand_on(self, server: _Server, request: Request) -> None:
+        if request.output == 1:
+            self._leave(server, request)
+        else:
+            self.env.process(self._transfer(server, request))
+
+    def _transfer(self, server: _Server, request: Request) -> Flow:
+        assert server.link
+        with server.link.request() as turn:
+            yield turn
+            yield self.env.timeout(self.transfer.s_per_token * request.prompt)
+        taker = _least(self.decoders)
+        taker.send(request, self.transfer.latency_s, computed=True)
+
+    def _leave(self, _: _Server, request: Request) -> None:
         self.done.pop(request.number).succeed()
         self.open -= self.first <= request.number < self.last
         if not self.open and not self.over.triggered:

@@ -28,7 +28,9 @@ def spread(times_s: Sequence[float]) -> Spread:
     if not times_s:
         return Spread(0.0, None, None, None)
     found = [
-        float(np.percentile(times_s, rank)) if len(times_s) * (100 - rank) >= 100 * _BEYOND else None
+        float(np.percentile(times_s, rank))
+        if len(times_s) * (100 - rank) >= 100 * _BEYOND
+        else None
         for rank in (50, 95, 99)
     ]
     return Spread(sum(times_s) / len(times_s), *found)

@@ -22,15 +22,24 @@ def plan_question(question: Question) -> Plan:
     UsageError for an engine that serves no requests.
     """
     workload = question.deployment.workload
+    _check_steady(question)
     if workload is None or workload.batch is not None:
         return assemble(question)
-    if workload.trace is not None:
-        place = workload.origin.at("trace")
-        hint = "planner simulate runs it"
-        raise SpecError([place.fault("a trace has no steady state to plan", hint, key=True)])
     serving = serve(question) if workload.rate is None else serve_rate(question)
     context = serving.input + (serving.output + 1) // 2
     load = decode(serving.decode.sequences, context, drafted(question.deployment))
     plan = assemble(question, load)
     result = digest([plan.result_hash, plain(serving)])
     return replace(plan, result_hash=result, serving=serving)
+
+
+def _check_steady(question: Question) -> None:
+    """Refuse what has no analytic plan. Raises SpecError."""
+    deployment = question.deployment
+    hint = "planner simulate runs it"
+    if deployment.pools is not None:
+        place = deployment.pools.origin
+        raise SpecError([place.fault("pools have no steady state to plan", hint, key=True)])
+    if deployment.workload and deployment.workload.trace is not None:
+        place = deployment.workload.origin.at("trace")
+        raise SpecError([place.fault("a trace has no steady state to plan", hint, key=True)])

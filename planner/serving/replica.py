@@ -102,15 +102,16 @@ class Replica:
 
     def takes(self, request: Request) -> bool:
         """Whether it could ever run one of this length."""
-        if request.prompt + request.output > self.pool_tokens:
+        later = 0 if self.hands_on else request.output
+        if request.prompt + later > self.pool_tokens:
             return False
-        again = 0 if self.rules.preemption == "none" else request.output
+        again = 0 if self.rules.preemption == "none" else later
         longest = self.rules.longest_prompt
         return longest is None or request.fresh + again <= longest
 
     def enter(self, request: Request, now_s: float, *, computed: bool = False) -> None:
         """A request reaches the scheduler, or comes with the KV of its prompt."""
-        steps = math.ceil((request.output - 1) / self.yields)
+        steps = 0 if self.hands_on else math.ceil((request.output - 1) / self.yields)
         todo = 0 if computed else request.fresh
         self.waiting.append(Sequence(request, now_s, todo, request.prompt, steps))
 
@@ -189,7 +190,7 @@ class Replica:
         """A prompt is whole: its first token is there, if it did not come before an eviction."""
         request = seq.request
         request.first_s = request.first_s or now_s
-        if not seq.steps or self.hands_on:
+        if not seq.steps:
             request.done_s = now_s
             return [request]
         seq.ends = self._count + seq.steps

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.errors import SpecError
+from planner.graph.totals import kv_bytes
 from planner.plan.load import drafted
-from planner.plan.prepare import Prepared, prepare
+from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.plan.serving_types import ServingPlan
 from planner.plan.speculation import yielded
 from planner.serving.closed import serve
-from planner.serving.events import Played, play
+from planner.serving.events import Played, Transfer, play
 from planner.serving.open import serve_rate
 from planner.serving.percentiles import Spread, spread
 from planner.serving.replica import Replica
@@ -76,15 +78,26 @@ def simulate(
         hint = "give workload.concurrency, workload.rate or workload.trace"
         raise SpecError([place.fault("a run needs requests that come and go", hint, key=True)])
     demand = demand_of(workload, requests, trace)
-    site = _site(prepare(question), demand)
-    played = play(demand, site.replicas(), seed)
+    sites = tuple(_site(prepare(each), demand) for each in question.pools or (question,))
+    played = _play(question, sites, demand, seed)
     if not played.counted:
         place = question.deployment.origin.at("workload")
-        message = f"not one of these requests fits: room for {site.setup.pool_tokens:,} tokens"
+        message = f"not one of these requests fits: room for {sites[0].setup.pool_tokens:,} tokens"
         raise SpecError([place.fault(message, "more GPUs, or a narrower KV cache")])
-    most = _saturation(site, demand, seed) if demand.per_s else None
-    found = _figures(played, site, demand, seed, most)
+    most = _saturation(question, sites, demand, seed) if demand.per_s else None
+    found = _figures(played, sites, demand, seed, most)
     return replace(found, steady=_steady(question))
+
+
+def _play(question: Question, sites: tuple[_Site, ...], demand: Demand, seed: int) -> Played:
+    pools = question.deployment.pools
+    if pools is None:
+        return play(demand, sites[0].replicas(), seed)
+    prefill, decode = sites
+    whole = whole_graph(prefill.setup.clock.prepared)
+    token_bytes = kv_bytes(whole, prefill.prompt) / prefill.prompt
+    transfer = Transfer(pools.link.latency, token_bytes / pools.link.bandwidth)
+    return play(demand, prefill.replicas(hands_on=True), seed, decode.replicas(), transfer)
 
 
 def demand_of(workload: Workload, requests: int | None, trace: tuple[Sent, ...] = ()) -> Demand:
@@ -114,7 +127,7 @@ class _Site:
     count: int
     gpus: int
 
-    def replicas(self) -> tuple[Replica, ...]:
+    def replicas(self, *, hands_on: bool = False) -> tuple[Replica, ...]:
         clock = self.setup.clock
         times = timetable(clock, self.prompt, self.output)
         deployment = clock.prepared.question.deployment
@@ -126,6 +139,7 @@ class _Site:
                 self.setup.pool_tokens,
                 yielded(speculation) if speculation else 1.0,
                 drafted(deployment),
+                hands_on,
             )
             for _ in range(self.count)
         )
@@ -135,7 +149,8 @@ def _site(prepared: Prepared, demand: Demand) -> _Site:
     lengths, rows = demand.lengths, demand.trace
     if rows:
         prompt, output = (
-            sum(each) / len(rows) for each in zip(*((r.prompt, r.output) for r in rows), strict=True)
+            sum(each) / len(rows)
+            for each in zip(*((r.prompt, r.output) for r in rows), strict=True)
         )
         longest = max(row.prompt + row.output for row in rows)
     else:
@@ -149,30 +164,31 @@ def _site(prepared: Prepared, demand: Demand) -> _Site:
 def _steady(question: Question) -> ServingPlan | None:
     workload = question.deployment.workload
     assert workload is not None
-    if workload.trace:
+    if workload.trace or question.pools:
         return None
     return serve_rate(question) if workload.rate else serve(question)
 
 
-def _saturation(site: _Site, demand: Demand, seed: int) -> float:
+def _saturation(question: Question, sites: tuple[_Site, ...], demand: Demand, seed: int) -> float:
     """Requests a second while there are always more than fit: no rate beyond it is stable."""
+    site = sites[-1]
     clock, pool = site.setup.clock, site.setup.pool_tokens
     places = room(clock.scheduler, pool, round(site.prompt), round(site.output)).sequences
     each = min(_MOST_IN_FLIGHT, max(1, places))
     users = site.count * (each + min(each, _BACKLOG))
     crowd = Demand(demand.lengths, users=users, requests=max(_LEAST_CROWD, 2 * users))
-    return tokens_per_s(play(crowd, site.replicas(), seed)) / site.output
+    return tokens_per_s(_play(question, sites, crowd, seed)) / site.output
 
 
 def _figures(
-    played: Played, site: _Site, demand: Demand, seed: int, most: float | None
+    played: Played, sites: tuple[_Site, ...], demand: Demand, seed: int, most: float | None
 ) -> Simulation:
     counted = played.counted
     tpot = spread([each.tpot_s for each in counted if each.output > 1])
     output_per_s = tokens_per_s(played)
     requests_per_s = output_per_s * len(counted) / sum(each.output for each in counted)
     prompt = sum(each.prompt for each in counted) / len(counted)
-    gpus = site.count * site.gpus
+    pools = tuple(_states(played, sites))
     return Simulation(
         loop="trace" if demand.trace else "open" if demand.per_s else "closed",
         seed=seed,
@@ -185,10 +201,19 @@ def _figures(
         requests_per_s=requests_per_s,
         output_tokens_per_s=output_per_s,
         total_tokens_per_s=output_per_s + requests_per_s * prompt,
-        output_tokens_per_s_per_gpu=output_per_s / gpus,
+        output_tokens_per_s_per_gpu=output_per_s / sum(each.gpus for each in pools),
         tokens_per_s_per_user=1 / tpot.mean_s if tpot.mean_s else 0.0,
-        pools=(pool_state(played, range(site.count), "all", gpus),),
+        pools=pools,
         saturation_per_s=most,
         stable=most is None or demand.per_s is None or demand.per_s < most,
         steady=None,
     )
+
+
+def _states(played: Played, sites: tuple[_Site, ...]) -> Iterator[PoolState]:
+    names = ("prefill", "decode") if len(sites) > 1 else ("all",)
+    first = 0
+    for name, site in zip(names, sites, strict=True):
+        servers = range(first, first + site.count)
+        yield pool_state(played, servers, name, site.count * site.gpus)
+        first += site.count

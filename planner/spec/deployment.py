@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from planner.errors import Fault
 from planner.spec.faults import said
-from planner.spec.types import DeploymentSpec, Step, Workload
+from planner.spec.types import DeploymentSpec, Parallel, Step, Workload
 
 _UNBUILT = {
     "prefix_cache": "give workload.cached, the share of prompt tokens it holds",
-    "pools": "plan prefill and decode as two deployments",
     "adapters": "plan the base model",
 }
 
@@ -21,7 +20,7 @@ def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
     faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
-    faults += _speculation(deployment)
+    faults += [*_speculation(deployment), *_pools(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -47,6 +46,18 @@ def _speculation(deployment: DeploymentSpec) -> list[Fault]:
         message = "not supported yet in a pipeline"
         faults.append(origin.fault(said(origin.path, message), "use parallel.tensor", key=True))
     return faults
+
+
+def _pools(deployment: DeploymentSpec) -> list[Fault]:
+    """Pools serve requests that come and go, each with ranks that experts lie over."""
+    pools, workload = deployment.pools, deployment.workload
+    if pools is None:
+        return []
+    if workload is None or workload.batch is not None:
+        place, hint = pools.origin, "give workload.concurrency, workload.rate or workload.trace"
+        return [place.fault(said(place.path, "pools serve requests"), hint, key=True)]
+    given = (pools.prefill.parallel, pools.decode.parallel)
+    return [fault for each in given if each for fault in _laid(each)]
 
 
 def members(step: Step) -> list[str]:
@@ -105,7 +116,10 @@ def _groups(deployment: DeploymentSpec) -> list[Fault]:
 
 def _experts(deployment: DeploymentSpec) -> list[Fault]:
     """Experts lie over the ranks of each replica, or over those of all replicas."""
-    parallel = deployment.parallel
+    return _laid(deployment.parallel)
+
+
+def _laid(parallel: Parallel) -> list[Fault]:
     tensor, everywhere = parallel.tensor, parallel.tensor * parallel.data
     if tensor % parallel.expert == 0 or parallel.expert == everywhere:
         return []

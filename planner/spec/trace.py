@@ -20,6 +20,7 @@ from typing import Any
 
 from planner.errors import Fault, SpecError, UsageError, Where
 from planner.spec.source import absent
+from planner.spec.types import DeploymentSpec
 
 LARGEST_BYTES = 256 * 2**20
 MOST_FAULTS = 20
@@ -87,6 +88,22 @@ def read_trace(path: Path) -> tuple[TraceRow, ...]:
     rows.sort(key=lambda row: row.at_s)
     first = rows[0].at_s
     return tuple(TraceRow(row.at_s - first, row.input, row.output) for row in rows)
+
+
+def trace_of(deployment: DeploymentSpec) -> tuple[TraceRow, ...]:
+    """The requests of a deployment's trace; none where it has none.
+
+    Raises SpecError, at the trace's place for a file that cannot be read.
+    """
+    workload = deployment.workload
+    if workload is None or workload.trace is None:
+        return ()
+    place = workload.origin.at("trace")
+    try:
+        return read_trace(place.folder() / workload.trace)
+    except UsageError as error:
+        message = str(error).removesuffix(f" ({error.hint})")
+        raise SpecError([place.fault(message, error.hint)]) from None
 
 
 def _text(path: Path) -> str:

@@ -198,6 +198,31 @@ class NetworkSpec(Spec):
     latency: Seconds = Field(description="One message between two nodes")
 
 
+class Pool(Spec):
+    """Servers that only compute prompts, or only decode. What it leaves out is the deployment's."""
+
+    gpu: str | None = Field(None, description="Catalogue name, or path of a gpu spec")
+    parallel: Parallel | None = Field(None, description="`data` is the number of servers")
+    flags: dict[str, Scalar] = Field(
+        default_factory=dict, description="Of the engine, beside those of the deployment"
+    )
+
+
+class PoolLink(Spec):
+    """What a prompt's KV cache crosses."""
+
+    bandwidth: BytesPerS = Field(description="Out of one prefill server")
+    latency: Seconds = Field(description="Before the first byte of a prompt's KV is there")
+
+
+class Pools(Spec):
+    """Prefill and decode on servers of their own, joined by a link."""
+
+    prefill: Pool = Field(default_factory=Pool)
+    decode: Pool = Field(default_factory=Pool)
+    link: PoolLink
+
+
 class DeploymentSpec(Spec):
     """A deployment: the question a plan answers."""
 
@@ -223,5 +248,9 @@ class DeploymentSpec(Spec):
     network: NetworkSpec | None = None
     speculation: Speculation | None = None
     prefix_cache: Any = None
-    pools: Any = None
+    pools: Pools | None = Field(
+        None,
+        description="Disaggregated serving: prompts on some servers, decoding on others;"
+        " `planner simulate` runs it",
+    )
     adapters: Any = None
