@@ -66,9 +66,8 @@ def serving_view(found: ServingPlan) -> RenderableType:
     if found.rate_per_s is not None:
         sent = "Requests come as they come, whatever became of those before."
     about = f"{sent} Means of the steady state; `planner simulate` shows the slowest of many."
-    title = heading(
-        "Served in a closed loop" if found.rate_per_s is None else "Served as they come"
-    )
+    how = "in a closed loop" if found.rate_per_s is None else "as requests come"
+    title = heading(f"Served {how}")
     return Group(title, seen, words(""), facts(state), words(""), steps, small(about))
 
 

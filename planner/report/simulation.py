@@ -25,9 +25,7 @@ _LOOPS = {
 def simulation_view(found: Simulation) -> RenderableType:
     """Times with their percentiles, rates, pools, and the analytic result with the difference."""
     parts: list[RenderableType] = [
-        words(
-            f"{found.requests:,} requests in {show_seconds(found.duration_s)}: {_headline(found)}"
-        ),
+        words(_headline(found)),
         heading("What requests saw"),
         _seen(found),
         words(""),
@@ -37,7 +35,7 @@ def simulation_view(found: Simulation) -> RenderableType:
     ]
     if found.steady:
         parts += [
-            heading("Beside the steady state of `planner plan`"),
+            heading("Beside the steady state of a plan"),
             _beside(found, found.steady),
         ]
     parts.append(small(f"{_LOOPS[found.loop].capitalize()}, seed {found.seed}. {_about(found)}"))
@@ -45,10 +43,11 @@ def simulation_view(found: Simulation) -> RenderableType:
 
 
 def _headline(found: Simulation) -> str:
+    sent = f"{found.requests:,} requests in {show_seconds(found.duration_s)}"
     if not found.stable:
-        return "they come faster than they are served, and the queue grows without end"
+        return f"{sent}: they come faster than they are served, and the queue grows without end"
     return (
-        f"first token after {show_seconds(found.ttft.mean_s)}, then "
+        f"{sent}: first token after {show_seconds(found.ttft.mean_s)}, then "
         f"{show_seconds(found.tpot.mean_s)} a token, {rate(found.output_tokens_per_s)} "
         "output tokens/s in all"
     )

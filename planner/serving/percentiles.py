@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_RANKS = (50, 95, 99)
 _BEYOND = 5
 """Requests that must lie beyond a percentile for it to be told."""
 
@@ -27,10 +28,9 @@ def spread(times_s: Sequence[float]) -> Spread:
 
     if not times_s:
         return Spread(0.0, None, None, None)
+    told = [len(times_s) * (100 - rank) >= 100 * _BEYOND for rank in _RANKS]
     found = [
-        float(np.percentile(times_s, rank))
-        if len(times_s) * (100 - rank) >= 100 * _BEYOND
-        else None
-        for rank in (50, 95, 99)
+        float(np.percentile(times_s, rank)) if enough else None
+        for rank, enough in zip(_RANKS, told, strict=True)
     ]
     return Spread(sum(times_s) / len(times_s), *found)

@@ -243,10 +243,15 @@ class Replica:
         self._again(seq, self._stop(seq))
 
     def _again(self, seq: Sequence, had: float | None) -> None:
-        request = seq.request
-        kept = request.prompt - request.fresh
-        kv, steps = (seq.kv, seq.steps) if had is None else (had, seq.ends - self._count)
-        todo = max(1, round(kv) - kept)
+        """Put a sequence in front of the queue.
+
+        What had begun to decode computes its tokens once more, the last one of them too, and that
+        gives it its next one.
+        """
+        request, kv, steps = seq.request, seq.kv, seq.steps
+        if had is not None:
+            kv, steps = had + 1, seq.ends - self._count - 1
+        todo = max(1, round(kv) - (request.prompt - request.fresh))
         self.waiting.appendleft(Sequence(request, seq.ready_s, todo, kv, steps))
 
     def _repeats(self, seen_s: float, steps: float) -> int:

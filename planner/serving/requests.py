@@ -70,7 +70,8 @@ def gaps(per_s: float, burstiness: float, random: np.random.Generator) -> Iterat
     is 1.
 
     Gaps are gamma-distributed with burstiness as their shape and a mean of 1 / rate, as
-    `--burstiness` of `vllm bench serve` has it: below 1 requests come in bursts, far above 1 evenly.
+    `--burstiness` of `vllm bench serve` has it: below 1 requests come in bursts, far above
+    1 evenly.
     """
     while True:
         yield float(random.gamma(burstiness, 1 / (per_s * burstiness)))

@@ -148,10 +148,8 @@ class _Site:
 def _site(prepared: Prepared, demand: Demand) -> _Site:
     lengths, rows = demand.lengths, demand.trace
     if rows:
-        prompt, output = (
-            sum(each) / len(rows)
-            for each in zip(*((r.prompt, r.output) for r in rows), strict=True)
-        )
+        prompt = sum(row.prompt for row in rows) / len(rows)
+        output = sum(row.output for row in rows) / len(rows)
         longest = max(row.prompt + row.output for row in rows)
     else:
         prompt, output = lengths.prompt * lengths.mean, lengths.output * lengths.mean

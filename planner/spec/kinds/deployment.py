@@ -103,8 +103,8 @@ class Workload(Spec):
         None,
         gt=0,
         le=1_000_000,
-        description="An open loop: requests a second over all data replicas, as they come (a Poisson"
-        " process), whatever became of those before",
+        description="An open loop: requests a second over all data replicas, sent (a Poisson"
+        " process) whatever became of those before",
     )
     trace: str | None = Field(
         None,
