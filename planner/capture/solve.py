@@ -30,10 +30,15 @@ class Kernel:
     """One launch of a solution."""
 
     group: Group
-    work: KernelWork
+    asked: Priceable
     time: KernelTime
     launch_s: float
     in_graph: bool
+
+    @property
+    def work(self) -> KernelWork:
+        """Its FLOPs and bytes."""
+        return self.asked.work
 
     @cached_property
     def issue(self) -> Issue:
@@ -76,7 +81,7 @@ class Priced:
     """A group with its work under a load."""
 
     slot: Slot
-    work: KernelWork
+    asked: Priceable
     estimate: Estimate
     refusal: str | None
 
@@ -99,7 +104,7 @@ class Priced:
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
         held = launches if estimate.chain else 1
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        return floor_s + (launches * fixed.collective_s if self.work.link_bytes else 0.0)
+        return floor_s + (launches * fixed.collective_s if self.asked.work.link_bytes else 0.0)
 
     def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
         """What the search weighs."""
@@ -116,14 +121,14 @@ class Priced:
         time = KernelTime(
             floor_s + estimate.core_s,
             floor_s,
-            bound_of(self.work, floor_s, estimate.core_s),
+            bound_of(self.asked.work, floor_s, estimate.core_s),
             estimate.evidence,
             estimate.family,
             estimate.log_low,
             estimate.log_high,
             estimate.borrowed,
         )
-        return Kernel(self.slot.group, self.work, time, launch_s, in_graph)
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +146,7 @@ class Problem:
     estimator: Estimator
     sequences: int | None = None
     """Sequences of the load, without padding."""
-    known: dict[str, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
@@ -161,12 +166,14 @@ class Problem:
     def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
         return tuple(self.costs[kind] for kind in slot.kinds)
 
-    def _estimated(self, slot: Slot) -> tuple[KernelWork, Estimate]:
+    def _estimated(self, slot: Slot) -> tuple[Priceable, Estimate]:
         group, costs = slot.group, self._costs_of(slot)
-        tile = group.rule.query_tile if group.rule else None
+        rule = group.rule
+        tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
         tiling = Tiling(tile, self.device.l2_bytes) if tile else None
         work = kernel_work(group.border, costs, self.device, tiling)
-        return work, self.estimator.estimate(Priceable(group.border, costs, work, group.kernel))
+        asked = Priceable(group.border, costs, work, group.kernel, decodes)
+        return asked, self.estimator.estimate(asked)
 
     @cached_property
     def _uncovered(self) -> tuple[int, ...]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from planner.capture.solve import Kernel, Solution
 from planner.spec.types import MeasuredRuns
@@ -51,12 +52,43 @@ def interval(
     return min(low_s, modelled[0]), max(high_s, modelled[1])
 
 
+@dataclass(frozen=True)
+class Uncertain:
+    """What all repeats of a kernel take, and how sure that is."""
+
+    family: str
+    time_s: float
+    log_low: float
+    log_high: float
+    """80 % interval of log(real / predicted)."""
+    borrowed: bool = False
+
+
+def width(kernels: Sequence[Uncertain], *, upward: bool) -> float:
+    """Seconds from the sum of kernels to an end of its 80 % interval."""
+    own = 0.0
+    shared: defaultdict[str, float] = defaultdict(float)
+    for kernel in kernels:
+        log = kernel.log_high if upward else kernel.log_low
+        part = kernel.time_s * abs(math.expm1(log))
+        if not kernel.borrowed:
+            own += part**2
+            part = kernel.time_s * SHARED
+        shared[kernel.family] += part
+    return math.sqrt(own + sum(each**2 for each in shared.values()))
+
+
 def _of_kernels(solution: Solution) -> tuple[float, float] | None:
-    totals = list(_kernels(solution))
-    if any(kernel.time.log_low is None or kernel.time.log_high is None for kernel, _ in totals):
-        return None
+    totals = []
+    for kernel, time_s in _kernels(solution):
+        time = kernel.time
+        if time.log_low is None or time.log_high is None:
+            return None
+        totals.append(
+            Uncertain(time.family, time_s, time.log_low, time.log_high, borrowed=time.borrowed)
+        )
     time_s = solution.timeline.time_s
-    down, up = (_width(totals, upward=upward) for upward in (False, True))
+    down, up = (width(totals, upward=upward) for upward in (False, True))
     return max(0.0, time_s - down), time_s + up
 
 
@@ -68,17 +100,3 @@ def _kernels(solution: Solution) -> Iterator[tuple[Kernel, float]]:
             _, before = found.get(id(kernel), (kernel, 0.0))
             found[id(kernel)] = (kernel, before + run.times * float(kernel.time.time_s))
     yield from found.values()
-
-
-def _width(totals: list[tuple[Kernel, float]], *, upward: bool) -> float:
-    own = 0.0
-    shared: defaultdict[str, float] = defaultdict(float)
-    for kernel, time_s in totals:
-        log = kernel.time.log_high if upward else kernel.time.log_low
-        assert log is not None
-        part = time_s * abs(math.expm1(log))
-        if not kernel.time.borrowed:
-            own += part**2
-            part = time_s * SHARED
-        shared[kernel.time.family] += part
-    return math.sqrt(own + sum(width**2 for width in shared.values()))

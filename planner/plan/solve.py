@@ -12,12 +12,12 @@ from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.adjust import Adjustments
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.engine import Engine
-from planner.cost.estimator import Estimate, Estimator
-from planner.cost.types import KernelWork
+from planner.cost.estimator import Estimate, Estimator, Kernel
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.types import ModelGraph
-from planner.ops.types import Load
+from planner.ops.context_prompts import shared_prompts
+from planner.ops.types import ExpertLayout, Load
 from planner.plan.identity import spec_digest
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad
@@ -93,7 +93,7 @@ def solve_step(
     step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
-    micro = micro_batches(step, deployment.parallel.pipeline)
+    micro = micro_batches(_on_one_group(step, prepared.layout), deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
     graph = running(graph, step.load)
@@ -103,6 +103,11 @@ def solve_step(
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _on_one_group(step: StepLoad, layout: ExpertLayout) -> StepLoad:
+    """The step of one of the groups of ranks that share prompts."""
+    return replace(step, load=shared_prompts(step.load, layout.prompts))
 
 
 def _in_front(graph: ModelGraph, step: StepLoad) -> tuple[StepLoad, ModelGraph]:
@@ -151,7 +156,7 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
-    _known: dict[int, dict[str, tuple[KernelWork, Estimate]]] = field(default_factory=dict)
+    _known: dict[int, dict[str, tuple[Kernel, Estimate]]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def learn(self, other: Solver) -> None:

@@ -44,13 +44,13 @@ class Replica:
 
 
 def closed_loop(workload: Workload) -> ClosedLoop:
-    """The users of a workload with ``concurrency``."""
-    assert workload.concurrency is not None
+    """The users of a workload, with requests of mean length; one for a rate of requests."""
     mean = 1 - (workload.spread or 0.0) / 2
     return ClosedLoop(
-        workload.concurrency,
+        workload.concurrency or 1,
         max(1, round(workload.input * mean)),
         max(1, round(workload.output * mean)),
+        workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
     )
@@ -62,12 +62,15 @@ def serve(question: Question) -> ServingPlan:
     Raises SpecError where not one request of its lengths fits the KV cache, UsageError for an
     engine that serves no requests.
     """
-    deployment = question.deployment
-    assert deployment.workload is not None
-    asked = closed_loop(deployment.workload)
-    parallel = deployment.parallel
+    assert question.deployment.workload is not None
+    return serve_loop(question, closed_loop(question.deployment.workload))
+
+
+def serve_loop(question: Question, asked: ClosedLoop) -> ServingPlan:
+    """The same for any closed loop."""
+    parallel = question.deployment.parallel
     replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
-    return _plan(replica, asked, parallel.data, parallel.tensor * parallel.pipeline)
+    return _plan(replica, asked, parallel.data, parallel.replica)
 
 
 def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:

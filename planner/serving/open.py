@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan
-from planner.serving.closed import closed_loop, serve
+from planner.serving.closed import closed_loop, serve_loop
 from planner.serving.room import room
 from planner.serving.setup import Setup, setup
 from planner.serving.steady import steady
@@ -27,15 +27,13 @@ def serve_rate(question: Question) -> ServingPlan:
     At a rate beyond saturation the first token never comes in steady state: its time is infinite,
     all else is of full replicas. Raises as `planner.serving.closed.serve`.
     """
-    deployment = question.deployment
-    workload, replicas = deployment.workload, deployment.parallel.data
+    workload, replicas = question.deployment.workload, question.deployment.parallel.data
     assert workload is not None
     assert workload.rate is not None
-    one = with_users(question, 1)
-    asked = closed_loop(one.deployment.workload or workload)
+    asked = replace(closed_loop(workload), requests=None, drifted=True)
     found = setup(prepare(question), asked.input + asked.output)
     users, most = in_flight(found, asked, workload.rate / replicas)
-    served = serve(with_users(question, users * replicas))
+    served = serve_loop(question, replace(asked, concurrency=users * replicas))
     return _at_rate(served, workload.rate, most * replicas)
 
 
@@ -46,7 +44,7 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     places = room(found.clock.scheduler, found.pool_tokens, asked.input, asked.output)
 
     def served(users: int) -> float:
-        loop = replace(asked, concurrency=users, requests=None)
+        loop = replace(asked, concurrency=users)
         return steady(found.clock, loop, users, places).requests_per_s
 
     if places.sequences < 1:
@@ -57,15 +55,6 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     # more users send more: what they send is in order
     users = range(1, places.sequences + 1)
     return 1 + bisect_left(users, rate_per_s, key=served), most
-
-
-def with_users(question: Question, users: int) -> Question:
-    """The question of a closed loop with the same requests."""
-    workload = question.deployment.workload
-    assert workload is not None
-    update = {"concurrency": users, "rate": None, "burstiness": None, "requests": None}
-    loop = workload.model_copy(update=update)
-    return replace(question, deployment=question.deployment.model_copy(update={"workload": loop}))
 
 
 def _at_rate(served: ServingPlan, rate_per_s: float, most_per_s: float) -> ServingPlan:

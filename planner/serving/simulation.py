@@ -126,6 +126,7 @@ class _Site:
     output: float
     count: int
     gpus: int
+    """Of each."""
 
     def replicas(self, *, hands_on: bool = False) -> tuple[Replica, ...]:
         clock = self.setup.clock
@@ -155,8 +156,7 @@ def _site(prepared: Prepared, demand: Demand) -> _Site:
         prompt, output = lengths.prompt * lengths.mean, lengths.output * lengths.mean
         longest = lengths.prompt + lengths.output
     parallel = prepared.question.deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline
-    return _Site(setup(prepared, longest), prompt, output, parallel.data, gpus)
+    return _Site(setup(prepared, longest), prompt, output, parallel.data, parallel.replica)
 
 
 def _steady(question: Question) -> ServingPlan | None:

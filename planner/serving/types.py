@@ -9,17 +9,27 @@ from dataclasses import dataclass
 class ClosedLoop:
     """So many users, each sending its next request when it has the answer to the last.
 
-    Lengths in tokens. Requests are taken to have drifted apart, as after the first minutes.
+    Lengths in tokens.
     """
 
     concurrency: int
     """Users over all replicas."""
     input: int
+    """Mean length of a prompt."""
     output: int
+    spread: float = 0.0
+    """Lengths vary between (1 − spread) of the longest and the longest."""
     cached: float = 0.0
     """Share of a prompt's tokens that the prefix cache holds."""
     requests: int | None = None
     """Requests in all, of a run that begins with every user at once; None of one without end."""
+    drifted: bool = False
+    """Whether users come as they come although their requests are all alike."""
+
+    @property
+    def in_step(self) -> bool:
+        """Whether those whose prompts shared a step end, and come back, together."""
+        return not self.spread and not self.drifted
 
 
 @dataclass(frozen=True)

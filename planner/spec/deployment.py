@@ -20,7 +20,7 @@ def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
     faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
-    faults += [*_speculation(deployment), *_pools(deployment)]
+    faults += [*_context(deployment), *_speculation(deployment), *_pools(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -57,7 +57,7 @@ def _pools(deployment: DeploymentSpec) -> list[Fault]:
         place, hint = pools.origin, "give workload.concurrency, workload.rate or workload.trace"
         return [place.fault(said(place.path, "pools serve requests"), hint, key=True)]
     given = (pools.prefill.parallel, pools.decode.parallel)
-    return [fault for each in given if each for fault in _laid(each)]
+    return [fault for each in given if each for fault in (*_laid(each), *_shared(each))]
 
 
 def members(step: Step) -> list[str]:
@@ -120,19 +120,33 @@ def _experts(deployment: DeploymentSpec) -> list[Fault]:
 
 
 def _laid(parallel: Parallel) -> list[Fault]:
-    tensor, everywhere = parallel.tensor, parallel.tensor * parallel.data
+    tensor, replicas = parallel.tensor, parallel.data * parallel.prefill_context
+    everywhere = tensor * replicas
     if tensor % parallel.expert == 0 or parallel.expert == everywhere:
         return []
     place = parallel.origin.at("expert")
-    message = f"{parallel.expert} do not fit tensor {tensor} × data {parallel.data} ranks"
+    message = f"{parallel.expert} do not fit tensor {tensor} × data {replicas} ranks"
     hint = f"a divisor of {tensor}, or {everywhere}: expert parallelism reuses those ranks"
     return [place.fault(said(place.path, message), hint)]
+
+
+def _context(deployment: DeploymentSpec) -> list[Fault]:
+    """Ranks that share a context are tensor ranks side by side."""
+    return _shared(deployment.parallel)
+
+
+def _shared(parallel: Parallel) -> list[Fault]:
+    if parallel.tensor % parallel.context == 0:
+        return []
+    place = parallel.origin.at("context")
+    message = f"{parallel.context} do not divide tensor {parallel.tensor} ranks"
+    return [place.fault(said(place.path, message), f"a divisor of {parallel.tensor}")]
 
 
 def _nodes(deployment: DeploymentSpec) -> list[Fault]:
     """Several nodes share the GPUs evenly, and something joins them."""
     nodes, parallel = deployment.nodes or 1, deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    gpus = parallel.gpus
     if deployment.network and nodes == 1:
         place = deployment.origin.at("network")
         message = "one node needs no network: the gpu spec's `link` joins its GPUs"
@@ -144,7 +158,11 @@ def _nodes(deployment: DeploymentSpec) -> list[Fault]:
     if gpus % nodes:
         place = deployment.origin.at("nodes")
         message = f"{gpus} GPUs do not lie evenly on {nodes} nodes"
-        return [place.fault(said(place.path, message), "tensor × pipeline × data of them")]
+        return [
+            place.fault(
+                said(place.path, message), "tensor × pipeline × data × prefill_context of them"
+            )
+        ]
     return []
 
 

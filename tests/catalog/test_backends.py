@@ -32,6 +32,7 @@ FACTS = {
     "expert",
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"experts", "top_k", "expert_shape"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine"}
 PARTS |= {

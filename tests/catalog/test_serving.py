@@ -145,6 +145,13 @@ def test_v1_without_chunks_holds_the_longest_sequence():
     assert (found.mixed, found.tokens, found.longest_prompt) == (True, LONG, LONG)
 
 
+def test_early_v1_cuts_prompts_whatever_the_flag_says():
+    """vllm@0.8.5 engine/arg_utils.py:1569, vllm@0.10.2 engine/arg_utils.py:1623."""
+    for version in ("0.8", "0.10"):
+        found = schedules("vllm", version, longest=LONG, flags="enable_chunked_prefill: false")
+        assert (found.chunked, found.tokens) == (True, 8192)
+
+
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
