@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 Flow = Generator["simpy.Event", Any, None]
 _WARM_ROUNDS = 2
-"""Requests of each user before any is counted; the first is cut at a random length, so that users
-are not in step for ever after.
-"""
+"""Requests of each user before any is counted."""
 _WARM_SHARE = 0.25
 """Of the counted requests of an open loop, as many as come before them."""
 
@@ -203,9 +201,14 @@ class _Run:
         for request in requests:
             if self.demand.whole and request.number >= self.last:
                 return
-            if not self.demand.whole and request.number < (self.demand.users or 1):
+            if self._apart(request):
                 request.output = int(self.random.integers(1, request.output + 1))
             yield self._send(request)
+
+    def _apart(self, request: Request) -> bool:
+        """Whether to cut a request, so that users whose lengths vary are apart from the start."""
+        varied = self.demand.lengths.spread > 0 and not self.demand.whole
+        return varied and request.number < (self.demand.users or 1)
 
     def _arrivals(self, per_s: float) -> Flow:
         waits = gaps(per_s, self.demand.burstiness, self.random)
