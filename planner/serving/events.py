@@ -103,6 +103,7 @@ class _Server:
 
     def __post_init__(self) -> None:
         self._wake = self.env.event()
+        self._seen_s, self._since = self.env.now, 0
         self.env.process(self._serve())
 
     @property
@@ -122,17 +123,31 @@ class _Server:
 
     def _serve(self) -> Flow:
         env, replica = self.env, self.replica
-        seen_s = env.now
         while True:
-            step = replica.next_step(seen_s, env.peek() - env.now)
-            if step is None and seen_s == env.now:
-                self._wake = env.event()
-                yield self._wake
+            step = replica.next_step(self._seen_s, env.peek() - env.now)
             if step is not None:
                 yield from self._run(step)
-            # an asynchronous scheduler forms a step while the one before it runs
-            early = step is not None and replica.rules.asynchronous
-            seen_s = env.now - step.took.wall_s if early and step else env.now
+                self._look(step)
+                continue
+            if self._seen_s == env.now:
+                self._wake = env.event()
+                yield self._wake
+            self._seen_s, self._since = env.now, 0
+
+    def _look(self, step: Step) -> None:
+        """What the scheduler has seen when it forms the next step: what was there at its last look.
+
+        It looks at every step with prompts and at some decode steps; an asynchronous one looks
+        while the step before runs.
+        """
+        rules = self.replica.rules
+        decoded = self._since + step.repeats
+        if not step.chunks and decoded < rules.poll_steps:
+            self._since = decoded
+            return
+        self._since = 0 if step.chunks else decoded % rules.poll_steps
+        ago = self._since + (1 if rules.asynchronous else 0)
+        self._seen_s = self.env.now - ago * step.took.wall_s
 
     def _run(self, step: Step) -> Flow:
         start_s, replica = self.env.now, self.replica

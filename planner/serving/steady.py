@@ -160,7 +160,7 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
     decode = clock.tick(decoding, context)
     prefill = clock.tick(decoding if mixed else 0, context, prompts)
-    running = 0.0 if places == 1 else 1.5 if clock.scheduler.asynchronous else 0.5
+    running = 0.0 if places == 1 else _unseen(clock)
     if asked.in_step:
         count = max(1.0, decoding / prompts.count)
         met, ahead = _follow(clock, asked, count, decode.time_s)
@@ -171,6 +171,11 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
     stalls = min(1.0, stalls) if mixed else stalls
     rest = (chunks, prefills, stalls, ahead, running, mixed)
     return Mixture(decode, prefill, decoding, prompts, *rest)
+
+
+def _unseen(clock: Clock) -> float:
+    """Steps from a request's arrival at a busy scheduler to the step that its prompt can be in."""
+    return clock.scheduler.poll_steps / 2 + (1 if clock.scheduler.asynchronous else 0)
 
 
 def _follow(clock: Clock, asked: ClosedLoop, count: float, decode_s: float) -> tuple[float, float]:
@@ -184,8 +189,8 @@ def _follow(clock: Clock, asked: ClosedLoop, count: float, decode_s: float) -> t
     """
     back = count
     if clock.scheduler.mixed:
-        steps = clock.host.arrival_s(fresh(asked)) / decode_s + 1.0
-        back = min(count, steps + (1.0 if clock.scheduler.asynchronous else 0.0))
+        front = clock.host.arrival_s(fresh(asked)) / decode_s
+        back = min(count, 0.5 + front + _unseen(clock))
     late = count - back
     met = (back * count - back * (back + 1) / 2 + late**2) / count
     ahead = (back * (back - 1) / 2 + late * (back - 1)) / count
