@@ -153,18 +153,19 @@ def _full(clock: Clock, asked: ClosedLoop, steps: float) -> int:
 def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float) -> Mixture:
     """The steps of so many sequences that decode, on average, of so many in the engine."""
     decoding, places = sequences
-    each, mixed = max(steps, 1.0), clock.scheduler.mixed and steps > 0
+    each, mixed, full = max(steps, 1.0), clock.scheduler.mixed and steps > 0, places
     context = asked.input + int(ceil_div(asked.output, 2))
     if asked.in_step:
-        decoding = min(places, _full(clock, asked, steps))
+        full = _full(clock, asked, steps)
+        decoding = min(places, full)
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
     decode = clock.tick(decoding, context)
     prefill = clock.tick(decoding if mixed else 0, context, prompts)
     running = 0.0 if places == 1 else _unseen(clock)
     if asked.in_step:
-        count = max(1.0, decoding / prompts.count)
-        met, ahead = _follow(clock, asked, count, decode.time_s)
-        stalls, ahead, running = met * chunks / each, ahead * chunks, 0.0
+        met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)
+        stalls = met * chunks / each if places <= full else 1.0
+        ahead, running = ahead * chunks, 0.0
     else:
         load = min(prefills if mixed else prefills / (1 + prefills), _MOST_LOAD)
         stalls, ahead = prefills, load / (2 * (1 - load)) * chunks

@@ -161,7 +161,9 @@ def test_every_request_is_served_whole_whatever_the_rules(rows, pool, **rules):
     for entry in found.logs[0]:
         assert entry.kv_share <= 1 + 8 / pool
         assert entry.running <= rules["sequences"]
-    assert sum(entry.tokens for entry in found.logs[0]) == sum(each.output for each in found.counted)
+    assert sum(entry.tokens for entry in found.logs[0]) == sum(
+        each.output for each in found.counted
+    )
 
 
 def test_many_steps_in_one_go_are_the_same_as_one_by_one():
