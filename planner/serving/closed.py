@@ -202,10 +202,9 @@ def _device_share(mixture: Mixture) -> float:
 
 def _kinds(mixture: Mixture) -> tuple[StepKind, StepKind]:
     share = mixture.prefill_share
-    beside = mixture.decoding if mixture.mixed else 0
     return (
         _kind(mixture.decode, mixture.decoding, 0, 1 - share),
-        _kind(mixture.prefill, beside, mixture.prompts.total, share),
+        _kind(mixture.prefill, mixture.beside, mixture.prompts.total, share),
     )
 
 

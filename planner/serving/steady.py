@@ -50,6 +50,8 @@ class Mixture:
     prefill: Tick
     """With the decoding sequences in it where ``mixed``."""
     decoding: int
+    beside: int
+    """Of them in a step with prompts."""
     prompts: Prompts
     """In a step that holds any."""
     chunks: int
@@ -160,7 +162,10 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
         decoding = min(places, full)
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
     decode = clock.tick(decoding, context)
-    prefill = clock.tick(decoding if mixed else 0, context, prompts)
+    beside = decoding if mixed else 0
+    if asked.in_step:  # those whose prompts they are do not decode meanwhile
+        beside = max(0, beside - prompts.count)
+    prefill = clock.tick(beside, context, prompts)
     running = 0.0 if places == 1 else _unseen(clock)
     if asked.in_step:
         met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)
@@ -171,7 +176,7 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
         stalls, ahead = prefills, load / (2 * (1 - load)) * chunks
     stalls = min(1.0, stalls) if mixed else stalls
     rest = (chunks, prefills, stalls, ahead, running, mixed)
-    return Mixture(decode, prefill, decoding, prompts, *rest)
+    return Mixture(decode, prefill, decoding, beside, prompts, *rest)
 
 
 def _unseen(clock: Clock) -> float:

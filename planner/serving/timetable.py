@@ -1,23 +1,23 @@
 """Step times for thousands of steps: real steps of the plan on a grid, and lines between them.
 
 A decode step is a function of its sequences and of the keys each attends to; prompts add how many
-tokens the step holds of them and how many keys such a token sees. Each axis is a grid of like
+they are, how long, and how many tokens each has behind it. Each axis is a grid of like
 ratios, so that a line between two points is near; only points that a run touches are planned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from planner.num import ceil_div
 from planner.plan.load import drafted
 from planner.serving.clock import NONE, Clock, Prompts
 
 _DECODE_CUTS = 8
 """Points in each doubling of decoding sequences: as many as engines capture graphs for."""
 _PROMPT_CUTS = 4
+_COUNT_CUTS = 2
 _BESIDE_CUTS = 2
 """In each doubling of sequences that decode beside prompts: these weigh less than the prompts."""
 
@@ -71,7 +71,6 @@ class Timetable:
     clock: Clock
     context: int
     """Keys of a sequence halfway through: where steps with prompts are planned."""
-    _known: dict[tuple[int, int, int, int], float] = field(default_factory=dict)
 
     def took(self, decoding: int, context: float, prompts: PromptLoad = NO_PROMPTS) -> Took:
         """A step. What the host takes is no matter of a grid."""
@@ -93,25 +92,31 @@ class Timetable:
         return _line(
             decoding,
             _cut(decoding, _DECODE_CUTS),
-            lambda n: _line(context, _cut(context, 1), lambda c: self._point(n, c, 0, 0)),
+            lambda n: _line(context, _cut(context, 1), lambda c: self._point(n, c)),
         )
 
     def _with_prompts_s(self, decoding: int, load: PromptLoad) -> float:
-        def of(n: int) -> float:
-            return _line(load.tokens, _cut(load.tokens, _PROMPT_CUTS), lambda t: reached(n, t))
+        """Between prompts of like length that have like many tokens before them."""
+        each = load.tokens / load.count
+        before = max(0.0, load.reach - each / 2)
 
-        def reached(n: int, tokens: int) -> float:
-            reach = load.reach
-            return _line(reach, _cut(reach, 1), lambda r: self._point(n, self.context, tokens, r))
+        def beside(n: int) -> float:
+            return _line(load.count, _cut(load.count, _COUNT_CUTS), lambda c: many(n, c))
 
-        return _line(decoding, _cut(decoding, _BESIDE_CUTS), of) if decoding else of(0)
+        def many(n: int, count: int) -> float:
+            return _line(each, _cut(each, _PROMPT_CUTS), lambda t: long(n, count, t))
 
-    def _point(self, decoding: int, context: int, tokens: int, reach: int) -> float:
-        key = (decoding, context, tokens, reach)
-        if key not in self._known:
-            prompts = _prompts(tokens, reach) if tokens else NONE
-            self._known[key] = self.clock.tick(decoding, context, prompts).device_s
-        return self._known[key]
+        def long(n: int, count: int, tokens: int) -> float:
+            return _line(
+                before,
+                _cut(before, 1) if before else (0, 0),
+                lambda b: self._point(n, self.context, Prompts(count, tokens, b)),
+            )
+
+        return _line(decoding, _cut(decoding, _BESIDE_CUTS), beside) if decoding else beside(0)
+
+    def _point(self, decoding: int, context: int, prompts: Prompts = NONE) -> float:
+        return self.clock.tick(decoding, context, prompts).device_s
 
 
 def timetable(clock: Clock, prompt: float, output: float) -> Timetable:
@@ -120,21 +125,12 @@ def timetable(clock: Clock, prompt: float, output: float) -> Timetable:
     return Timetable(clock, round(context))
 
 
-def _prompts(tokens: int, reach: int) -> Prompts:
-    """Prompts of so many tokens in all that see so many keys each: several where they see few."""
-    before = reach - ceil_div(tokens, 2)
-    if before >= 0:
-        return Prompts(1, tokens, int(before))
-    count = min(tokens, max(1, round(tokens / (2 * reach))))
-    return Prompts(count, max(1, round(tokens / count)))
-
-
 def _cut(value: float, cuts: int) -> tuple[int, int]:
     """The points of a grid of whole numbers around a value, so many to each doubling."""
     whole = max(1, int(value))
     step = max(1, (1 << (whole.bit_length() - 1)) // cuts)
     low = whole // step * step
-    return (low, low) if value <= low else (low, low + step)
+    return (low, low) if value == low else (low, low + step)
 
 
 def _line(value: float, ends: tuple[int, int], at: Callable[[int], float]) -> float:

@@ -80,7 +80,7 @@ def read_trace(path: Path) -> tuple[TraceRow, ...]:
             rows.append(_row(line, shape))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            faults.append(Fault(Where(str(path), number), f"not a request: {what[:120]}"))
+            faults.append(Fault(Where(str(path), number, 1), f"not a request: {what[:120]}"))
     if faults:
         raise SpecError(faults[:MOST_FAULTS])
     if not rows:
