@@ -56,7 +56,8 @@ def _headline(found: Simulation) -> str:
 def _about(found: Simulation) -> str:
     said = "A percentile that fewer than five requests lie beyond is not told."
     if found.refused:
-        said += f" {found.refused:,} requests are too long for the engine and were refused."
+        are = "request is" if found.refused == 1 else "requests are"
+        said += f" {found.refused:,} {are} too long for the engine: refused."
     return said
 
 
@@ -96,7 +97,7 @@ def _pools(pools: tuple[PoolState, ...]) -> Table:
     for pool in pools:
         shown.add_row(
             words(pool.name),
-            f"{pool.replicas:,} of {pool.gpus // pool.replicas:,} GPUs",
+            f"{pool.replicas:,} × {pool.gpus // pool.replicas:,} GPU",
             share(pool.device_share),
             share(pool.kv_share),
             share(pool.kv_most),

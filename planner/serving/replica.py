@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -66,6 +67,8 @@ class Replica:
     rules: Scheduler
     times: StepTimes
     pool_tokens: int
+    longest: int = sys.maxsize
+    """Tokens of the longest sequence that it takes."""
     yields: float = 1.0
     """Tokens that a decode step gives each sequence, on average."""
     drafts: int = 0
@@ -103,7 +106,7 @@ class Replica:
     def takes(self, request: Request) -> bool:
         """Whether it could ever run one of this length."""
         later = 0 if self.hands_on else request.output
-        if request.prompt + later > self.pool_tokens:
+        if request.prompt + later > min(self.pool_tokens, self.longest):
             return False
         again = 0 if self.rules.preemption == "none" else later
         longest = self.rules.longest_prompt

@@ -12,10 +12,13 @@ from planner.serving.clock import Clock
 
 @dataclass(frozen=True)
 class Setup:
-    """A replica's clock and the KV tokens that it has room for."""
+    """A replica of a deployment."""
 
     clock: Clock
     pool_tokens: int
+    """KV tokens that it has room for."""
+    longest: int
+    """Tokens of the longest sequence that its engine takes."""
 
 
 def setup(prepared: Prepared, longest: int) -> Setup:
@@ -27,4 +30,5 @@ def setup(prepared: Prepared, longest: int) -> Setup:
     start = start_of(prepared, engine)
     pool = start.pool_tokens if start else 0
     rules = scheduler(engine, prepared.question.model.max_context or longest, pool)
-    return Setup(Clock(prepared, rules, host_costs(engine)), pool)
+    most = start.max_model_len if start else longest
+    return Setup(Clock(prepared, rules, host_costs(engine)), pool, most)

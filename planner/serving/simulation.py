@@ -82,8 +82,9 @@ def simulate(
     played = _play(question, sites, demand, seed)
     if not played.counted:
         place = question.deployment.origin.at("workload")
-        message = f"not one of these requests fits: room for {sites[0].setup.pool_tokens:,} tokens"
-        raise SpecError([place.fault(message, "more GPUs, or a narrower KV cache")])
+        first = sites[0].setup
+        room_for = f"room for {first.pool_tokens:,} tokens, of {first.longest:,} each at most"
+        raise SpecError([place.fault(f"not one of these requests fits: {room_for}")])
     most = _saturation(question, sites, demand, seed) if demand.per_s else None
     found = _figures(played, sites, demand, seed, most)
     return replace(found, steady=_steady(question))
@@ -138,6 +139,7 @@ class _Site:
                 clock.scheduler,
                 times,
                 self.setup.pool_tokens,
+                self.setup.longest,
                 yielded(speculation) if speculation else 1.0,
                 drafted(deployment),
                 hands_on,
