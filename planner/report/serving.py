@@ -83,6 +83,7 @@ def _open(found: ServingPlan) -> list[tuple[str, str]]:
     return [
         ("in flight", f"{found.concurrency:,} requests, over all replicas"),
         ("saturation", f"{found.saturation_per_s or 0:.3g} requests/s at most"),
+        *([("queue", "grows without end; figures are without it")] if _swamped(found) else []),
     ]
 
 

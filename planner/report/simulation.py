@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -116,7 +115,7 @@ def _beside(found: Simulation, steady: ServingPlan) -> Table:
         ("time per output token", found.tpot.mean_s, steady.tpot_s.value),
         ("whole request", found.latency.mean_s, steady.latency_s.value),
     )
-    for name, run_s, steady_s in times:
+    for name, run_s, steady_s in times if found.stable else times[1:2]:
         row = (show_seconds(run_s), show_seconds(steady_s), _difference(steady_s, run_s))
         shown.add_row(words(name), *row)
     pairs = [("output tokens/s", found.output_tokens_per_s, steady.output_tokens_per_s.value)]
@@ -128,6 +127,4 @@ def _beside(found: Simulation, steady: ServingPlan) -> Table:
 
 
 def _difference(steady: float, run: float) -> str:
-    if not run or not math.isfinite(steady):
-        return DASH
-    return f"{steady / run - 1:+.1%}"
+    return f"{steady / run - 1:+.1%}" if run else DASH

@@ -7,7 +7,6 @@ what an event run shows, without the queues that form when requests happen to co
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import replace
 
@@ -24,8 +23,8 @@ from planner.spec.question import Question
 def serve_rate(question: Question) -> ServingPlan:
     """The serving of a deployment's open-loop workload.
 
-    At a rate beyond saturation the first token never comes in steady state: its time is infinite,
-    all else is of full replicas. Raises as `planner.serving.closed.serve`.
+    Beyond saturation there is no steady state: figures are of full replicas, without the queue that
+    grows before them. Raises as `planner.serving.closed.serve`.
     """
     workload, replicas = question.deployment.workload, question.deployment.parallel.data
     assert workload is not None
@@ -61,7 +60,7 @@ def _at_rate(served: ServingPlan, rate_per_s: float, most_per_s: float) -> Servi
     """The plan of the closed loop, with the rate that was asked for in place of its own."""
     asked = replace(served, rate_per_s=rate_per_s, saturation_per_s=most_per_s)
     if rate_per_s >= most_per_s:
-        return replace(asked, ttft_s=Range(math.inf), latency_s=Range(math.inf))
+        return asked
     share = rate_per_s / served.requests_per_s
     return replace(
         asked,

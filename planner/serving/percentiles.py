@@ -15,9 +15,13 @@ class Spread:
     """A time over many requests, in seconds. None where too few lie beyond the percentile."""
 
     mean_s: float
+    """Over all requests."""
     p50_s: float | None
+    """Half of them took less."""
     p95_s: float | None
+    """One in twenty took more."""
     p99_s: float | None
+    """One in a hundred took more."""
 
 
 def spread(times_s: Sequence[float]) -> Spread:

@@ -38,7 +38,9 @@ class Simulation:
     """An event run."""
 
     loop: LoopKind
+    """Who sends: ``closed``, ``open`` or ``trace``."""
     seed: int
+    """Of arrivals and lengths."""
     requests: int
     """Whose times are counted."""
     refused: int
@@ -46,15 +48,23 @@ class Simulation:
     duration_s: float
     """Simulated time in which they were sent."""
     ttft: Spread
+    """Time to first token."""
     tpot: Spread
+    """Each request's mean time between tokens."""
     latency: Spread
+    """Of whole requests."""
     requests_per_s: float
+    """Over all GPUs, as the two rates of tokens are."""
     output_tokens_per_s: float
+    """Tokens handed out."""
     total_tokens_per_s: float
+    """Input and output."""
     output_tokens_per_s_per_gpu: float
+    """Over all GPUs, shared by them."""
     tokens_per_s_per_user: float
     """1 / mean TPOT."""
     pools: tuple[PoolState, ...]
+    """What servers did."""
     saturation_per_s: float | None
     """The most requests a second that can be served, of an open loop."""
     stable: bool

@@ -13,7 +13,9 @@ class PoolState:
     """What the replicas of a pool did, on average over them and over the counted time."""
 
     name: str
+    """``all``, ``prefill`` or ``decode``."""
     replicas: int
+    """Servers."""
     gpus: int
     """Over all of them."""
     device_share: float
@@ -27,6 +29,7 @@ class PoolState:
     waiting: float
     """Requests that wait for it."""
     waiting_most: int
+    """The most that one had at once."""
     evictions: int
     """Sequences whose KV had to go, over all replicas and the whole run."""
 

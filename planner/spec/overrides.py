@@ -29,7 +29,8 @@ def apply(
     or a flow value (``[1, 2]``, ``{batch: 64}``) by the rules of a file; nothing means null.
 
     Setting one member of a choice replaces the other: with ``step.prefill.tokens=512`` a
-    `step.decode` of the file goes, with ``workload.batch=8`` its `step` and `workload.rate`. Null replaces nothing.
+    `step.decode` of the file goes, with ``workload.batch=8`` its `step` and `workload.rate`. Null
+    replaces nothing.
 
     Raises SpecError for text that is no ``PATH=VALUE``, a value that cannot be read, or a path
     through something that has no fields.

@@ -69,7 +69,8 @@ def test_more_than_can_be_served_is_not_stable():
     assert not found.stable
     assert found.saturation_per_s < 60
     assert found.saturation_per_s == pytest.approx(found.steady.saturation_per_s, rel=0.1)
-    assert found.steady.ttft_s.value == float("inf")
+    # without the queue, in which the event run's requests wait
+    assert found.steady.ttft_s.value < found.ttft.mean_s
 
 
 def test_two_replicas_carry_twice_the_rate():

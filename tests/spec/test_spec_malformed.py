@@ -8,6 +8,8 @@ from spec_samples import DEPLOYMENT, GPU, MODEL
 from planner.errors import SpecError
 from planner.spec.load import load_text
 
+RATE = "model: m\ngpu: g\nworkload: {rate: 1, input: 1, output: 1}\n"
+LINK = "link: {bandwidth: 50 GB/s, latency: 10 us}"
 STEP = "model: m\ngpu: g\nstep: {decode: {batch: 1, context: 8}}\n"
 
 
@@ -240,15 +242,13 @@ SPEC = {
     "prefix cache": (STEP + "prefix_cache: 0.5\n", "4:15", "not supported yet"),
     "pools": (STEP + "pools: [a]\n", "4:8", "pools: expected a mapping, got a list"),
     "pools of a step": (
-        STEP + "pools: {link: {bandwidth: 50 GB/s, latency: 10 us}}\n",
+        f"{STEP}pools: {{{LINK}}}\n",
         "4:1",
         "pools: pools serve requests (give workload.concurrency",
     ),
     "ranks of a pool": (
-        "model: m\ngpu: g\nworkload: {rate: 1, input: 1, output: 1}\npools:\n"
-        "  decode: {parallel: {tensor: 4, expert: 3}}\n"
-        "  link: {bandwidth: 50 GB/s, latency: 10 us}\n",
-        "5:42",
+        f"{RATE}pools: {{decode: {{parallel: {{tensor: 4, expert: 3}}}}, {LINK}}}\n",
+        "4:48",
         "pools.decode.parallel.expert: 3 do not fit tensor 4",
     ),
     "rate without lengths": (
