@@ -23,6 +23,7 @@ from planner.plan import (
     splits,
     types,
 )
+from planner.serving import percentiles, simulation, tally
 
 _MODULES = (
     types,
@@ -34,6 +35,9 @@ _MODULES = (
     intensity,
     attention_rows,
     matched,
+    simulation,
+    percentiles,
+    tally,
 )
 
 

@@ -225,7 +225,10 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
     if deployment.workload:
         w = deployment.workload
         who = f"static batch of {w.batch}" if w.batch else f"{w.concurrency} users in a closed loop"
-        return f"{who}, {w.input} tokens in, {w.output} out"
+        if w.rate is not None:
+            who = f"{w.rate:g} requests a second"
+        upto = "up to " if w.spread else ""
+        return f"{who}, {upto}{w.input} tokens in, {upto}{w.output} out"
     s = deployment.step
     if s.decode:
         return f"decode, batch {s.decode.batch}, context {s.decode.context:,}"

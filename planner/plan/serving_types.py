@@ -78,3 +78,8 @@ class ServingPlan:
     limit: str
     """What keeps a replica from more: ``users`` (more of them would be served), ``kv``,
     ``sequences`` (the engine's most), ``prefill`` or ``host``."""
+    rate_per_s: float | None = None
+    """Requests a second that were asked for in an open loop; `concurrency` is then how many are in
+    flight, over all replicas."""
+    saturation_per_s: float | None = None
+    """The most requests a second that all replicas serve: at more the queue grows without end."""

@@ -72,11 +72,21 @@ def test_what_nothing_keeps_exits_with_one_and_names_the_nearest(choose):
 
 def test_an_interval_that_crosses_a_limit_is_told(choose):
     found = json.loads(choose("--json", "--gpus", "rtx-4090", "--lossless").out)
-    tpot = found["choices"][0]["serving"]["tpot_s"]
-    close = 1.01 * tpot["value"]
-    assert close < tpot["high"]
-    done = choose("--gpus", "rtx-4090", "--lossless", limits=("--slo", f"tpot={close * 1e3}ms"))
-    assert "is kept, but the interval crosses it" in done.out.replace("\n  ", " ")
+    given = found["given"]["serving"]["tpot_s"]
+    told = 0
+    for share in (0.8, 0.9, 1.0, 1.1):
+        limit = share * given["value"]
+        words = ("--gpus", "rtx-4090", "--lossless", "--top", "1")
+        limits = ("--slo", f"tpot={limit * 1e3}ms")
+        choices = json.loads(choose("--json", *words, limits=limits).out)["choices"]
+        for choice in choices[:1]:
+            tpot = choice["serving"]["tpot_s"]
+            assert choice["unsure"] == (["tpot"] if tpot["high"] > limit else [])
+            text = choose(*words, limits=limits).out.replace("\n  ", " ")
+            said = "is kept, but the interval crosses it" in text
+            assert said == bool(choice["unsure"])
+            told += said
+    assert told
 
 
 def test_without_prices_the_deployments_own_gpu_is_searched(choose):

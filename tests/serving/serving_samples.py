@@ -1,55 +1,67 @@
-"""Servings with round figures, and deployments small enough to plan often."""
+"""Servers whose steps take what is said, so that runs can be followed by hand."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from planner.plan.serving_types import Range, ServingPlan, StepKind
-from planner.spec.catalog import Catalog
-from planner.spec.load import load_text
-from planner.spec.question import Question, ask
+from planner.cost.scheduler import Scheduler
+from planner.serving.events import Played, play
+from planner.serving.replica import Replica
+from planner.serving.timetable import PromptLoad, Took
+from planner.serving.types import Demand, Lengths, Sent
 
-CATALOG = Catalog.standard()
-SMALL = """\
-name: small
-model: qwen2.5-0.5b-instruct
-gpu: {gpu}
-backend: {{name: vllm, version: "0.26"}}
-workload: {{concurrency: {users}, input: 512, output: 64}}
-"""
-
-
-def question(gpu: str = "l4", users: int = 16) -> Question:
-    """Half a billion parameters on one GPU."""
-    deployment = load_text(SMALL.format(gpu=gpu, users=users), "small.yaml", "deployment")
-    return ask(deployment, CATALOG)
-
-
-DECODE = StepKind(4, 0, 0.75, 0.010, 0.002, 0.010)
-PREFILL = StepKind(4, 100, 0.25, 0.030, 0.002, 0.030)
-SERVING = ServingPlan(
-    concurrency=5,
-    input=100,
-    output=50,
-    ttft_s=Range(0.040, 0.030, 0.060),
-    tpot_s=Range(0.015, 0.012, 0.020),
-    latency_s=Range(0.775, 0.618, 1.040),
-    output_tokens_per_s=Range(100.0, 80.0, 125.0),
-    total_tokens_per_s=300.0,
-    output_tokens_per_s_per_gpu=100.0,
-    tokens_per_s_per_user=1 / 0.015,
-    requests_per_s=2.0,
-    running=5,
-    waiting=0,
-    most_running=64,
-    kv_share=0.1,
-    device_share=1.0,
-    decode=DECODE,
-    prefill=PREFILL,
-    limit="users",
+RULES = Scheduler(
+    order="decode_first",
+    mixed=True,
+    chunked=True,
+    tokens=1_000,
+    counts="all",
+    sequences=64,
+    prefix_cache=False,
+    admission="prompt",
+    preemption="recompute",
+    asynchronous=False,
+    decode_steps=1,
 )
+"""As vLLM from 0.8 on has them."""
 
 
-def apart() -> ServingPlan:
-    """The same where prompts have steps of their own."""
-    return replace(SERVING, prefill=replace(PREFILL, sequences=0))
+@dataclass(frozen=True)
+class Steps:
+    """Every step takes what ``of`` says of its decoding sequences and prompts."""
+
+    of: Callable[[int, PromptLoad], float]
+    front_s: float = 0.0
+
+    def took(self, decoding: int, context: float, prompts: PromptLoad) -> Took:
+        time_s = self.of(decoding, prompts)
+        return Took(time_s, time_s)
+
+    def arrival_s(self, prompt_tokens: int) -> float:
+        return self.front_s
+
+
+SECOND = Steps(lambda decoding, prompts: 1.0)
+"""Whatever is in a step, it takes a second."""
+
+
+def server(times: Steps = SECOND, pool: int = 100_000, *, hands_on=False, **rules) -> Replica:
+    """One replica with these rules changed."""
+    return Replica(replace(RULES, **rules), times, pool, hands_on=hands_on)
+
+
+def trace(*rows: tuple[float, int, int]) -> Demand:
+    """Requests sent at these seconds, of so many prompt and output tokens."""
+    sent = tuple(Sent(*row) for row in rows)
+    return Demand(Lengths(1, 1), trace=sent, whole=True)
+
+
+def served(demand: Demand, replica: Replica, seed: int = 0) -> Played:
+    """A run on one replica."""
+    return play(demand, (replica,), seed)
+
+
+def history(played: Played) -> list[tuple[float, float]]:
+    """When each request had its first and its last token."""
+    return [(each.first_s, each.done_s) for each in played.counted]

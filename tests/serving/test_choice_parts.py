@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from choice_samples import SERVING, apart
 from hypothesis import given
 from hypothesis import strategies as st
-from serving_samples import SERVING, apart
 
 from planner.errors import UsageError
 from planner.plan.serving_types import Range, StepKind

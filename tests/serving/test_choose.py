@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from choice_samples import CATALOG, question
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving_samples import CATALOG, question
 
 from planner.errors import PlannerError
 from planner.importers.engine import sayable
