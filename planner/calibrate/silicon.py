@@ -109,14 +109,20 @@ class SiliconRow:
 
     @property
     def stated_concurrency(self) -> int | None:
-        """Users as the source states them, over all ranks."""
+        """Users as the source states them, of all servers."""
         found = _CONCURRENCY.search(self.source)
         return int(found[1]) if found else None
 
     @property
     def concurrency(self) -> int:
-        """Users over all ranks: as stated, else as the batch implies."""
-        return self.stated_concurrency or self.batch * self.split.data
+        """Users of one server over all its ranks.
+
+        A stated number that is some times as many is of several servers behind one router; else
+        it counts, not the batch.
+        """
+        users = self.batch * self.split.data
+        stated = self.stated_concurrency or users
+        return users if stated % users == 0 else stated
 
     @property
     def split_in_id(self) -> tuple[int, int] | None:

@@ -21,8 +21,10 @@ RULES: Mapping[str, str] = {
     "gpus": "takes more GPUs than one NVLink domain has",
     "split": "the id states other GPUs than the labels multiply to, or a like label's id does: read"
     " as the id says",
-    "concurrency": "the batch, times ranks of data-parallel attention, is not the stated users, who"
-    " count",
+    "blocks": "experts cut inside the blocks of 128 that FP8 scales are of, which engines refuse:"
+    " read as whole experts on each rank",
+    "concurrency": "the batch, times ranks of data-parallel attention, is not the stated users:"
+    " read as several servers where it divides them, else as stated",
     "large-batch": "1,024 sequences a rank or more: past what engines take by default",
     "spike": "TPOT above those of both neighbours in users by more than half",
     "dip": "TPOT below those of both neighbours in users by more than a third",
@@ -33,6 +35,10 @@ _DOMAINS = {"gb200": 72, "gb300": 72}
 _NODE = 8
 """GPUs that NVLink joins: an HGX board, or an NVL72 rack (datasheets)."""
 _LARGE = 1024
+_BLOCK = 128
+_EXPERT_WIDTHS = {"MiniMaxAI/MiniMax-M2.5": 1536, "Qwen/Qwen3-235B-A22B-FP8": 1536}
+"""Intermediate size of one expert (config.json) of the checkpoints in FP8 blocks where it is no
+multiple of 128 times eight. vLLM's recipe of MiniMax-M2 has no plain TP8 for it."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,9 @@ class Flagged:
         """
         row = self.row
         return (
-            "duplicate" not in self.flags
+            not {"duplicate", "concurrency"} & set(self.flags)
             and row.split.data == 1
             and row.split.tensor <= _NODE
-            and row.batch == row.concurrency
             and row.batch < _LARGE
         )
 
@@ -83,7 +88,9 @@ def _of_labels(row: SiliconRow, split: Split) -> Iterator[str]:
     """What one row's labels tell alone, and whether they were read otherwise."""
     if row.split.gpus > domain(row.system):
         yield "gpus"
-    if split != row.split:
+    if _cut(row, row.split):
+        yield "blocks"
+    elif split != row.split:
         yield "split"
     if row.stated_concurrency not in (None, row.batch * row.split.data):
         yield "concurrency"
@@ -101,7 +108,8 @@ def _meant(rows: Sequence[SiliconRow]) -> list[Split]:
     """
     stated = {_like(row): spelt for row in rows if (spelt := _contradicting(row))}
     return [
-        _read(row, _contradicting(row) or _by_likes(row, stated) or _by_shape(row)) for row in rows
+        _read(row, _contradicting(row) or _by_likes(row, stated) or _by_shape(row) or _whole(row))
+        for row in rows
     ]
 
 
@@ -131,6 +139,18 @@ def _by_shape(row: SiliconRow) -> tuple[int, int] | None:
     if split.tensor == split.data and split.expert == split.gpus:
         return split.tensor, split.tensor
     return None
+
+
+def _whole(row: SiliconRow) -> tuple[int, int] | None:
+    return (row.split.gpus, row.split.gpus) if _cut(row, row.split) else None
+
+
+def _cut(row: SiliconRow, split: Split) -> bool:
+    """Whether a rank's share of an expert ends within a block of scales."""
+    width = _EXPERT_WIDTHS.get(row.model)
+    if width is None or not row.gemm.startswith("fp8"):
+        return False
+    return split.moe_tensor > 1 and width // split.moe_tensor % _BLOCK > 0
 
 
 def _read(row: SiliconRow, spelt: tuple[int, int] | None) -> Split:

@@ -52,7 +52,7 @@ def predict(
 ) -> Iterator[Predicted]:
     """Every row in turn. Rows alike should stand together."""
     parts = [rows[start : start + _TOGETHER] for start in range(0, len(rows), _TOGETHER)]
-    if processes == 1:
+    if min(processes, len(parts)) <= 1:
         for part in parts:
             yield from _part(part, catalogs)
         return

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 @click.option(
     "--by",
     help="What to group by: some of family, variant, gpu, engine, band (all but band by default); "
-    "with FILE any of its columns, or figure (backend.name by default); with --source some of model, "
-    "system, engine, version, precision, concurrency, lengths, gpus, source, limit, half.",
+    "with FILE any of its columns, or figure (backend.name by default); with --source some of "
+    "model, system, engine, version, precision, concurrency, lengths, gpus, source, limit, half.",
 )
 @click.option(
     "-o",

@@ -16,9 +16,9 @@ _ABOUT = (
     "predicted interval."
 )
 _ORDER = (
-    "work: the same model and workload, with two ways to serve it or more. tau: Kendall's, 1 is the "
-    "measured order, -1 its reverse. first: how often the best by prediction was the best. regret: "
-    "how much worse than the best it was, mean and the worst tenth."
+    "work: the same model and workload, with two ways to serve it or more. tau: Kendall's, 1 is "
+    "the measured order, -1 its reverse. first: how often the best by prediction was the best. "
+    "regret: how much worse than the best it was, mean and the worst tenth."
 )
 FIGURES = {
     "step_ms": "step ms",

@@ -26,9 +26,7 @@ def silicon_view(body: Mapping[str, Any]) -> RenderableType:
     """What `planner validate --source aiconfigurator` prints."""
     if not body["rows"]:
         return small("there is no row of that half")
-    parts: list[RenderableType] = [
-        _errors("set", body["sets"], [row["name"] for row in body["sets"]])
-    ]
+    parts: list[RenderableType] = [_sets(body["sets"])]
     parts += [small(_CLEAN), heading("marks"), _rules(body["rules"])]
     parts += [heading("order"), _ranking(body["ranking"])]
     for group in body["groups"]:
@@ -39,10 +37,10 @@ def silicon_view(body: Mapping[str, Any]) -> RenderableType:
     return Group(*parts, small(_ABOUT))
 
 
-def _errors(name: str, rows: Sequence[Mapping[str, Any]], firsts: Sequence[str]) -> Table:
-    found = table((name, *_FIGURES))
-    for first, row in zip(firsts, rows, strict=True):
-        found.add_row(words(first), *_figures(row))
+def _sets(rows: Sequence[Mapping[str, Any]]) -> Table:
+    found = table(("set", *_FIGURES))
+    for row in rows:
+        found.add_row(words(row["name"]), *_figures(row))
     return found
 
 
