@@ -17,6 +17,7 @@ from builders.markup import code, table
 FILE = Path(__file__).resolve().parents[1] / "measured" / "serving.json"
 _ERRORS = ("TPOT, %", "bias, %", "in 80 %, %", "TTFT, %", "bias, %", "in 80 %, %")
 _NONE = ""
+_LEAST = 10
 
 
 @cache
@@ -92,10 +93,11 @@ def choices() -> str:
 
 
 def groups(name: str) -> str:
-    """Clean rows of the even half by one column."""
+    """Clean rows of the even half by one column, groups of ten rows or more."""
     for group in _document()["groups"]:
         if group["by"] == [name]:
-            rows = [(row["group"][name], *_errors(row)) for row in group["clean"]]
+            kept = [row for row in group["clean"] if row["rows"] >= _LEAST]
+            rows = [(row["group"][name], *_errors(row)) for row in kept]
             return table((name, "rows", "predicted", *_ERRORS), rows)
     raise KeyError(name)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from planner.calibrate.aiconfigurator import ENGINES, MACHINES
 from planner.calibrate.silicon import INFERENCEX
-from planner.calibrate.silicon_commands import flags, requests
+from planner.calibrate.silicon_commands import flags, requests, utilization
 from planner.calibrate.silicon_formats import MODELS, formats
 from planner.calibrate.silicon_lint import Flagged
 from planner.errors import UsageError
@@ -83,6 +83,8 @@ def document(flagged: Flagged) -> dict[str, Any]:
     }
     if precision := formats(row):
         found["precision"] = precision
+    if (share := utilization(row, flagged.split.gpus)) is not None:
+        found["memory"] = {"utilization": share}
     if version := version_of(row.engine, row.version, row.measured):
         found["backend"]["version"] = version
     return found

@@ -13,11 +13,29 @@ from planner.calibrate.silicon_formats import MODELS
 
 Flags = dict[str, Any]
 _HOPPER = {"h100_sxm", "h200_sxm"}
+_HALF = 4
+"""GPUs of half a board."""
 
 
 def flags(row: SiliconRow) -> Flags:
     """Engine flags of a row by their names in the catalogue."""
     return _OF[row.engine](row)
+
+
+def utilization(row: SiliconRow, gpus: int) -> float | None:
+    """Share of memory that a script lets the engine take; None where it leaves that to it."""
+    if row.family != INFERENCEX:
+        return None
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    if model == "kimi-k2.5":
+        return {"nvfp4": 0.90}.get(row.gemm, 0.95 if hopper else 0.97)  # kimik2.5_*.sh
+    if row.engine != "sglang":
+        return None
+    if row.gemm == "nvfp4" or model == "glm-5":
+        return 0.85  # dsr1_fp4_b200.sh, qwen3.5_fp4_b200.sh, glm5_fp8_{b200,h200}.sh
+    if model == "qwen3.5-397b-a17b":
+        return 0.8 if hopper else 0.82  # qwen3.5_fp8_{h200,b200}.sh, qwen3.5_bf16_b200.sh
+    return 0.95 if gpus == _HALF and not hopper else 0.82  # dsr1_fp8_{b200,h200}.sh
 
 
 def requests(row: SiliconRow) -> int:

@@ -24,6 +24,7 @@ MODELS: Mapping[str, str] = {
     "meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b-instruct",
     "moonshotai/Kimi-K2.5": "kimi-k2.5",
     "nvidia/DeepSeek-R1-NVFP4": "deepseek-r1",
+    "nvidia/DeepSeek-V3.1-NVFP4": "deepseek-v3.1",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3.1-8b-instruct",
     "nvidia/Qwen3-32B-NVFP4": "qwen3-32b",
     "openai/gpt-oss-120b": "gpt-oss-120b",
@@ -34,6 +35,7 @@ MODELS: Mapping[str, str] = {
 OWN = {
     "deepseek-r1": "fp8",
     "deepseek-v3": "fp8",
+    "deepseek-v3.1": "fp8",
     "kimi-k2.5": "int4",
     "minimax-m2.5": "fp8",
     "qwen3-235b-a22b-fp8": "fp8",
@@ -51,6 +53,7 @@ _NVFP4_ONLY: Mapping[str, list[str]] = {
     # as DeepSeek-R1-0528-FP4-v2, which InferenceX serves
     "deepseek-r1": [*_MLP, *_SHARED, "o_proj"],
     "deepseek-v3": [*_MLP, *_SHARED, "o_proj"],
+    "deepseek-v3.1": [*_MLP, *_SHARED, "o_proj"],
     # nvidia/GLM-5-NVFP4 hf_quant_config and nvidia/Kimi-K2.5-NVFP4 config: all of self_attn stays
     "glm-5": [*_MLP, *_SHARED],
     "kimi-k2.5": [*_MLP, *_SHARED],

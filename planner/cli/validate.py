@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common.judged import judged
 from planner.cli.common.options import (
     catalog_option,
     engines_option,
@@ -16,6 +17,7 @@ from planner.cli.common.options import (
     gpus_option,
     json_option,
 )
+from planner.cli.common.silicon import silicon
 
 if TYPE_CHECKING:
     from planner.calibrate.types import Pick
@@ -100,12 +102,9 @@ def command(
     by: str | None,
     out: Path | None,
     source: str | None,
-    rows: str | None,
-    limit: int | None,
-    summary: bool,
     catalogs: tuple[Path, ...],
     as_json: bool,
-    **kernels: Any,
+    **given: Any,
 ) -> None:
     """Hold predictions against measurements.
 
@@ -113,50 +112,35 @@ def command(
     a deployment (id, model, gpu, backend.name, step.decode.batch …) and measured.step_ms,
     measured.ttft_ms, measured.tpot_ms, measured.latency_s, measured.throughput_tok_s (output
     tokens a second over all GPUs). Other columns pass through. A row that is wrong is told and
-    costs no other; the command then exits with 2. Runs of the same model and workload are ranked:
-    are the better ones predicted to be better?
+    costs no other; the command then exits with 2. Runs of the same work are ranked too.
 
-    With --source, each of the 3,619 public serving measurements that aiconfigurator-core carries is
-    planned as a closed loop of users. Nothing is fitted to them. Rows whose labels are at fault are
-    marked by rule, and every figure is given with and without them.
+    With --source, 3,619 public serving measurements are planned as closed loops of users, faults of
+    their labels marked by rule. Nothing is fitted to them.
 
     With neither the catalogue's constants are held against measured kernels that no fit has seen:
     the operator tables of the installed aiconfigurator-core
     (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
     """
-    from planner.cli.common.judged import judged
-    from planner.cli.common.silicon import silicon
-
-    asked = {"--rows": rows, "--limit": limit, "--summary": summary}
+    asked = {name: given.pop(name) for name in ("rows", "limit", "summary")}
     if file is not None:
-        given = {_SPELT.get(name, f"--{name}"): value for name, value in kernels.items()}
         _refuse(given, "is for kernels, not for the runs in a FILE")
-        _refuse({"--source": source, **asked}, "is for measurements of its own, not for a FILE")
+        _refuse({"source": source, **asked}, "is for measurements of its own, not for a FILE")
         ctx.exit(judged(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
     if source:
-        given = {_SPELT.get(name, f"--{name}"): value for name, value in kernels.items()}
         _refuse(given, "is for kernels, not for whole runs")
-        silicon(
-            catalogs,
-            rows=rows or "even",
-            by=by,
-            limit=limit,
-            out=out,
-            as_json=as_json,
-            summary=summary,
-        )
-        return
-    _refuse({"--out": out}, "writes the rows of a FILE or of --source")
-    _refuse(asked, "is for --source aiconfigurator")
-    _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **kernels)
+        silicon(catalogs, by=by, out=out, as_json=as_json, **asked)
+    else:
+        _refuse({"out": out}, "writes the rows of a FILE or of --source")
+        _refuse(asked, "is for --source aiconfigurator")
+        _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **given)
 
 
 _SPELT = {
     "families": "--family",
     "gpus": "--gpu",
     "engines": "--engine",
-    "whole_models": "--whole-models",
 }
+"""Options whose values go by another name."""
 _CELL = "family,variant,gpu,engine"
 
 
@@ -199,11 +183,13 @@ def _has_kernels(folder: Path) -> bool:
 
 
 def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse options by the names of their values. Raises UsageError."""
     from planner.errors import UsageError
 
-    for name, given in options.items():
-        if given:
-            raise UsageError(f"{name} {why}", "planner validate --help")
+    for name, value in options.items():
+        if value:
+            spelt = _SPELT.get(name, f"--{name.replace('_', '-')}")
+            raise UsageError(f"{spelt} {why}", "planner validate --help")
 
 
 def _within(

@@ -164,3 +164,10 @@ def test_a_model_that_the_catalogue_lacks_is_refused_by_name(case):
     """Not guessed."""
     with pytest.raises(UsageError, match="'somebody/else' is not in the catalogue"):
         case(model_path="somebody/else")
+
+
+@pytest.mark.parametrize(("gpus", "share"), [(4, 0.95), (8, 0.82)])
+def test_memory_is_what_the_script_gives(case, gpus, share):
+    """dsr1_fp8_b200.sh: MEM_FRAC_STATIC of 4 and of 8 GPUs."""
+    row = inferencex("sglang", "deepseek-ai/DeepSeek-R1", "fp8", tp_size=gpus, moe_tp_size=gpus)
+    assert case(**row)["memory"] == {"utilization": share}

@@ -17,33 +17,32 @@ if TYPE_CHECKING:
     from planner.calibrate.silicon_lint import Flagged
     from planner.calibrate.silicon_run import Predicted
 
-ROWS = ("even", "odd", "all")
 _QUIET_S = 1.0
 
 
 def silicon(
     catalogs: Sequence[Path],
     *,
-    rows: str,
+    rows: str | None,
     by: str | None,
     limit: int | None,
     out: Path | None,
     as_json: bool,
     summary: bool,
 ) -> None:
-    """Predict the rows of a half, and print tables or one document."""
+    """Predict the rows of a half, the even one unasked, and print tables or one document."""
     from planner.calibrate.silicon_run import predict
     from planner.cli.common.output import show, write
     from planner.report.document import to_json
     from planner.report.silicon import silicon_view
 
-    names = keys(by)
-    picked = _picked(rows, limit)
+    names, half = keys(by), rows or "even"
+    picked = _picked(half, limit)
     processes = min(os.cpu_count() or 1, 8)
     found = list(_told(predict(picked, tuple(catalogs), processes), len(picked)))
     if out:
         _write_rows(out, found)
-    body = _document(found, names, half=rows)
+    body = _document(found, names, half)
     if as_json:
         listed = {} if summary else {"measurements": [_cells(each) for each in found]}
         write(to_json("silicon", {**body, **listed}))
