@@ -50,6 +50,7 @@ PAGES = (
     "docs/model.md",
     "docs/scheduling.md",
     "docs/serving-accuracy.md",
+    "docs/serving.md",
     "docs/specs.md",
 )
 """Pages with generated parts."""

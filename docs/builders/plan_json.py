@@ -19,11 +19,26 @@ from planner.plan import (
     intensity,
     matched,
     memory_types,
+    serving_types,
     splits,
     types,
 )
+from planner.serving import percentiles, simulation, tally
 
-_MODULES = (types, memory_types, splits, advice, diff, intensity, attention_rows, matched)
+_MODULES = (
+    types,
+    memory_types,
+    serving_types,
+    splits,
+    advice,
+    diff,
+    intensity,
+    attention_rows,
+    matched,
+    simulation,
+    percentiles,
+    tally,
+)
 
 
 def classes() -> dict[str, type]:

@@ -49,6 +49,9 @@ FIELDS = {
     "CaptureSizes.ranges": "Runs of sizes",
     "CaptureSizes.sizes": "Single sizes",
     "CaptureSpec.modes": "The mode the flags select: the first that holds",
+    "Pools.prefill": "Servers that compute prompts",
+    "Pools.decode": "Servers that decode",
+    "Pools.link": "What joins them",
     "Decode.batch": "Sequences, over all data replicas",
     "DeploymentSpec.adapters": "Not supported yet",
     "DeploymentSpec.backend": "The engine, its version and flags",
@@ -56,11 +59,10 @@ FIELDS = {
     "DeploymentSpec.host": "The machine around the GPU",
     "DeploymentSpec.name": "A name for lists; no part of the plan's identity",
     "DeploymentSpec.network": "What joins several nodes",
-    "DeploymentSpec.pools": "Not supported yet",
     "DeploymentSpec.prefix_cache": "Not supported yet",
     "DeploymentSpec.speculation": "Draft tokens that a decode step verifies",
     "DeploymentSpec.step": "One step of the engine; a deployment has a step or a workload",
-    "DeploymentSpec.workload": "A static batch; a deployment has a step or a workload",
+    "DeploymentSpec.workload": "Requests; a deployment has a step or a workload",
     "FlagSpec.default": "The first that holds",
     "FlagSpec.type": "Type of its value",
     "FusionRule.limits": "Sizes beyond which the kernel is not used",
@@ -98,10 +100,6 @@ FIELDS = {
     "Step.decode": "One new token for each sequence",
     "Step.mixed": "Groups of like sequences, as in chunked prefill",
     "Step.prefill": "Prompts from their first token",
-    "Workload.batch": "Requests that start together, over all data replicas",
-    "Workload.concurrency": "Not supported yet",
-    "Workload.input": "Prompt tokens of each request",
-    "Workload.output": "Tokens each generates",
 }
 """By `Class.field`, else by field."""
 

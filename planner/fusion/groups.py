@@ -87,12 +87,15 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
 
 
 @lru_cache(maxsize=512)
-def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
-    """What a structure depends on besides the graph: engines alike in it share their structures."""
+def signature(engine: Engine, rule_set: RuleSet, ops: frozenset[str]) -> Hashable:
+    """What a structure depends on besides the graph, whose operators are ``ops``: engines alike in
+    it share their structures.
+    """
     kernels = tuple(
         n
         for n, kernel in enumerate(engine.spec.kernels)
-        if holds(_beside_own(kernel.when), engine.facts)
+        if ops.intersection((kernel.op,) if isinstance(kernel.op, str) else kernel.op)
+        and holds(_beside_own(kernel.when), engine.facts)
     )
     return rule_set, tuple(_running(engine, rule_set)), kernels
 

@@ -114,6 +114,11 @@ class ModelGraph:
     """Ranks that share each sequence's KV cache."""
 
     @cached_property
+    def op_names(self) -> frozenset[str]:
+        """Operators of all its nodes."""
+        return frozenset(node.op_name for block in self.kinds for node in block.nodes)
+
+    @cached_property
     def alone(self) -> ModelGraph:
         """The graph without its encoder."""
         return replace(self, encoder=None) if self.encoder else self

@@ -27,9 +27,10 @@ from planner.plan.prepare import Prepared
 from planner.spec.types import Scalar
 
 
-def behaviour(engine: Engine, step: StepLoad) -> Hashable:
-    """All that an engine's flags and version can change about a step."""
-    return signature(engine, "engine"), decide(engine, step.tokens), fixed_costs(engine)
+def behaviour(engine: Engine, step: StepLoad, graph: ModelGraph) -> Hashable:
+    """All that an engine's flags and version can change about a step of a graph."""
+    groups = signature(engine, "engine", graph.op_names)
+    return groups, decide(engine, step.tokens), fixed_costs(engine)
 
 
 def running(graph: ModelGraph, load: Load) -> ModelGraph:
@@ -190,7 +191,8 @@ class Solver:
     def _layout(self, rule_set: RuleSet) -> Layout:
         graph, engine = self.graph, self.engine
         spec = spec_digest(engine.spec)
-        key = ("layout", id(graph), spec, signature(engine, rule_set), splitting(engine))
+        rules = signature(engine, rule_set, graph.op_names)
+        key = ("layout", id(graph), spec, rules, splitting(engine))
         kept: Layout = remembered(key, lambda: self._new_layout(rule_set))
         # an id may be that of a graph that is gone
         return kept if kept.structure.graph is graph else self._new_layout(rule_set)

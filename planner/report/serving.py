@@ -11,7 +11,7 @@ from planner.report.cells import facts, heading, rate, share, small, table, word
 from planner.units import show_seconds
 
 _LIMITS = {
-    "users": "the users: more of them would be served more tokens a second",
+    "users": "what is sent: more of it would be served",
     "kv": "the KV cache: no more sequences fit at once",
     "sequences": "the engine's limit of sequences at once",
     "prefill": "prompts: every step is full of them",
@@ -22,6 +22,11 @@ _LIMITS = {
 def serving_line(found: ServingPlan) -> str:
     """What users see, in a line."""
     users = f"{found.concurrency:,} users" if found.concurrency > 1 else "one user"
+    if found.rate_per_s is not None:
+        users = f"{found.rate_per_s:g} requests/s"
+    if _swamped(found):
+        most = f"{found.saturation_per_s:.3g}"
+        return f"{users} are more than the {most} that are served: the queue grows without end"
     return (
         f"{users}: first token after {show_seconds(found.ttft_s.value)}, then "
         f"{show_seconds(found.tpot_s.value)} a token, {rate(found.tokens_per_s_per_user)} tokens/s "
@@ -46,6 +51,7 @@ def serving_view(found: ServingPlan) -> RenderableType:
     )
     seen.add_row(words("output tokens/s, all GPUs"), rate(output.value), ends)
     state = [
+        *_open(found),
         ("limited by", _LIMITS[found.limit]),
         ("running", f"{found.running:,} of at most {found.most_running:,} sequences a replica"),
         ("waiting", f"{found.waiting:,} requests a replica"),
@@ -56,12 +62,29 @@ def serving_view(found: ServingPlan) -> RenderableType:
     steps = table(("step", "share", "decoding", "prompt tokens", "GPU", "host", "to the next"))
     for name, kind in (("decode", found.decode), ("with prompts", found.prefill)):
         steps.add_row(words(name), *_step(kind))
-    about = (
-        "Users send their next request when they have the answer to the last. Means of the steady "
-        "state; the slowest of many are not predicted."
-    )
-    title = heading("Served in a closed loop")
+    sent = "Users send their next request when they have the answer to the last."
+    if found.rate_per_s is not None:
+        sent = "Requests come as they come, whatever became of those before."
+    about = f"{sent} Means of the steady state; `planner simulate` shows the slowest of many."
+    how = "in a closed loop" if found.rate_per_s is None else "as requests come"
+    title = heading(f"Served {how}")
     return Group(title, seen, words(""), facts(state), words(""), steps, small(about))
+
+
+def _swamped(found: ServingPlan) -> bool:
+    """Whether more is asked for than is served."""
+    rate_per_s, most = found.rate_per_s, found.saturation_per_s
+    return rate_per_s is not None and most is not None and rate_per_s >= most
+
+
+def _open(found: ServingPlan) -> list[tuple[str, str]]:
+    if found.rate_per_s is None:
+        return []
+    return [
+        ("in flight", f"{found.concurrency:,} requests, over all replicas"),
+        ("saturation", f"{found.saturation_per_s or 0:.3g} requests/s at most"),
+        *([("queue", "grows without end; figures are without it")] if _swamped(found) else []),
+    ]
 
 
 def _shown(each: Range, said: Callable[[float], str]) -> tuple[str, str]:

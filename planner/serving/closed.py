@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.cost.scheduler import host_costs, scheduler
 from planner.errors import SpecError
 from planner.num import ceil_div
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
-from planner.plan.start import start_of
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
 from planner.serving.room import Room, room
+from planner.serving.setup import setup
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
@@ -45,12 +44,12 @@ class Replica:
 
 
 def closed_loop(workload: Workload) -> ClosedLoop:
-    """The users of a workload with ``concurrency``."""
-    assert workload.concurrency is not None
+    """The users of a workload, with requests of mean length; one for a rate of requests."""
+    mean = 1 - (workload.spread or 0.0) / 2
     return ClosedLoop(
-        workload.concurrency,
-        workload.input,
-        workload.output,
+        workload.concurrency or 1,
+        max(1, round(workload.input * mean)),
+        max(1, round(workload.output * mean)),
         workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
@@ -63,28 +62,27 @@ def serve(question: Question) -> ServingPlan:
     Raises SpecError where not one request of its lengths fits the KV cache, UsageError for an
     engine that serves no requests.
     """
-    deployment = question.deployment
-    assert deployment.workload is not None
-    asked = closed_loop(deployment.workload)
-    parallel = deployment.parallel
+    assert question.deployment.workload is not None
+    return serve_loop(question, closed_loop(question.deployment.workload))
+
+
+def serve_loop(question: Question, asked: ClosedLoop) -> ServingPlan:
+    """The same for any closed loop."""
+    parallel = question.deployment.parallel
     replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
     return _plan(replica, asked, parallel.data, parallel.replica)
 
 
 def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
-    engine = prepared.engine("decode")
-    start = start_of(prepared, engine)
-    pool = start.pool_tokens if start else 0
-    longest = prepared.question.model.max_context or asked.input + asked.output
-    rules = scheduler(engine, longest, pool)
-    places = room(rules, pool, asked.input, asked.output)
+    found = setup(prepared, asked.input + asked.output)
+    clock, pool = found.clock, found.pool_tokens
+    places = room(clock.scheduler, pool, asked.input, asked.output)
     if places.sequences < 1:
         origin = prepared.question.deployment.origin.at("workload")
         message = (
             f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
         )
         raise SpecError([origin.fault(message, "more GPUs, or a narrower KV cache")])
-    clock = Clock(prepared, rules, host_costs(engine))
     state = steady(clock, asked, users, places)
     if asked.requests:
         state = begun_together(clock, asked, users, places, state)
@@ -204,10 +202,9 @@ def _device_share(mixture: Mixture) -> float:
 
 def _kinds(mixture: Mixture) -> tuple[StepKind, StepKind]:
     share = mixture.prefill_share
-    beside = mixture.decoding if mixture.mixed else 0
     return (
         _kind(mixture.decode, mixture.decoding, 0, 1 - share),
-        _kind(mixture.prefill, beside, mixture.prompts.total, share),
+        _kind(mixture.prefill, mixture.beside, mixture.prompts.total, share),
     )
 
 

@@ -1,30 +1,45 @@
-"""The plan of any deployment: of a step, a static batch, or users in a closed loop."""
+"""The plan of any deployment: of a step, a static batch, users in a closed loop, or a rate."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.errors import SpecError
 from planner.plan.assemble import assemble
 from planner.plan.identity import digest
 from planner.plan.load import decode, drafted
 from planner.plan.types import Plan
 from planner.plan.values import plain
 from planner.serving.closed import serve
+from planner.serving.open import serve_rate
 from planner.spec.question import Question
 
 
 def plan_question(question: Question) -> Plan:
     """The plan of a deployment. Pure: the same question gives the same plan, to the bit.
 
-    Of a closed loop the step is the decode step of its steady state. Raises SpecError, and
+    Of users and rates the step is the decode step of its steady state. Raises SpecError, and
     UsageError for an engine that serves no requests.
     """
     workload = question.deployment.workload
-    if workload is None or workload.concurrency is None:
+    _check_steady(question)
+    if workload is None or workload.batch is not None:
         return assemble(question)
-    serving = serve(question)
-    context = workload.input + (workload.output + 1) // 2
+    serving = serve(question) if workload.rate is None else serve_rate(question)
+    context = serving.input + (serving.output + 1) // 2
     load = decode(serving.decode.sequences, context, drafted(question.deployment))
     plan = assemble(question, load)
     result = digest([plan.result_hash, plain(serving)])
     return replace(plan, result_hash=result, serving=serving)
+
+
+def _check_steady(question: Question) -> None:
+    """Refuse what has no analytic plan. Raises SpecError."""
+    deployment = question.deployment
+    hint = "planner simulate runs it"
+    if deployment.pools is not None:
+        place = deployment.pools.origin
+        raise SpecError([place.fault("pools have no steady state to plan", hint, key=True)])
+    if deployment.workload and deployment.workload.trace is not None:
+        place = deployment.workload.origin.at("trace")
+        raise SpecError([place.fault("a trace has no steady state to plan", hint, key=True)])

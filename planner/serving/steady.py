@@ -13,9 +13,11 @@ its share of the prefill steps.
 
 Whether lengths vary matters. Where they do, users drift apart, and prompts arrive like a Poisson
 stream. Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
-together and come back together: prompts stay in groups that fill a step. Where prompts go first,
-even all groups stay together, since none decodes before the last one's prompts are done: then a
-sequence waits only for the groups behind its own, half of them on average.
+together and come back together: prompts stay in groups that fill a step, and the groups follow each
+other.
+
+Where steps shared with prompts are all full, prompts wait and not tokens: as many sequences decode
+as come out of full steps.
 
 Left out: evictions when KV runs out, and that users keep in step for a while although their lengths
 vary.
@@ -24,6 +26,7 @@ vary.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from planner.num import ceil_div
@@ -47,16 +50,21 @@ class Mixture:
     prefill: Tick
     """With the decoding sequences in it where ``mixed``."""
     decoding: int
+    beside: int
+    """Of them in a step with prompts."""
     prompts: Prompts
     """In a step that holds any."""
     chunks: int
     """Steps that one prompt takes."""
     prefills: float
     """Steps with prompts for each decode step; where both are one, of all steps."""
-    together: float
-    """Steps with prompts that come one after another: of all users in step, else of one."""
     stalls: float
-    """Steps with prompts that a sequence waits for between two of its own; none where ``mixed``."""
+    """Steps with prompts that a sequence meets between two of its own; where ``mixed``, of its
+    own."""
+    ahead: float
+    """Steps with prompts that come before those of a request."""
+    running: float
+    """Other steps that a request waits for."""
     mixed: bool
 
     @property
@@ -65,15 +73,10 @@ class Mixture:
         return min(1.0, self.prefills) if self.mixed else self.prefills / (1 + self.prefills)
 
     def step_s(self, decode_s: float, prefill_s: float) -> float:
-        """Time between two steps that decode the same sequence.
-
-        From one on every mixed step is full of prompts, and a token waits for as many as they need.
-        """
+        """Time between two steps that decode the same sequence."""
         if not self.mixed:
             return decode_s + self.stalls * prefill_s
-        if self.prefills >= 1:
-            return self.prefills * prefill_s
-        return (1 - self.prefills) * decode_s + self.prefills * prefill_s
+        return (1 - self.stalls) * decode_s + self.stalls * prefill_s
 
 
 @dataclass(frozen=True)
@@ -127,25 +130,77 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
     speculation = clock.prepared.question.deployment.speculation
     yields = yielded(speculation) if speculation else 1.0
     steps = (asked.output - 1) / yields
-    mixture = _mixture(clock, asked, decoding, steps)
+    full = _full(clock, asked, steps)
+    mixture = _mixture(clock, asked, (min(decoding, full), places), steps)
     step_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
     first_s = first_token_s(clock, asked, mixture, step_s, mixture.prefill.time_s)
+    # no more prompts come out of full steps than make up for the sequences that end
+    first_s = max(first_s, (places / full - 1) * steps * step_s)
     requests_per_s = places / (first_s + steps * step_s)
     wait_s = (users - places) / requests_per_s
     return Steady(mixture, step_s, yields, wait_s, first_s, requests_per_s)
 
 
-def _mixture(clock: Clock, asked: ClosedLoop, decoding: int, steps: float) -> Mixture:
+def _full(clock: Clock, asked: ClosedLoop, steps: float) -> int:
+    """The most sequences that decode at once where every step is full of prompts beside them."""
+    rules, tokens = clock.scheduler, fresh(asked)
+    if not rules.mixed or not steps:
+        return sys.maxsize
+    taken = steps if rules.counts == "all" else 0.0
+    if rules.chunked:
+        return max(1, int(rules.tokens * steps / (tokens + taken)))
+    return max(1, int(steps * max(1, int(rules.tokens / (tokens + taken)))))
+
+
+def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float) -> Mixture:
+    """The steps of so many sequences that decode, on average, of so many in the engine."""
+    decoding, places = sequences
+    each, mixed, full = max(steps, 1.0), clock.scheduler.mixed and steps > 0, places
     context = asked.input + int(ceil_div(asked.output, 2))
-    mixed = clock.scheduler.mixed and steps > 0
-    chunks, prompts, prefills = _prefill(clock, asked, decoding, max(steps, 1.0))
+    if asked.in_step:
+        full = _full(clock, asked, steps)
+        decoding = min(places, full)
+    chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
     decode = clock.tick(decoding, context)
-    prefill = clock.tick(decoding if mixed else 0, context, prompts)
-    together, stalls = float(chunks), 0.0 if mixed else prefills
-    if not mixed and not asked.spread:
-        together = decoding * chunks / prompts.count
-        stalls = (together - chunks) / 2 / max(steps, 1.0)
-    return Mixture(decode, prefill, decoding, prompts, chunks, prefills, together, stalls, mixed)
+    beside = decoding if mixed else 0
+    if asked.in_step:  # those whose prompts they are do not decode meanwhile
+        beside = max(0, beside - prompts.count)
+    prefill = clock.tick(beside, context, prompts)
+    running = 0.0 if places == 1 else _unseen(clock)
+    if asked.in_step:
+        met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)
+        stalls = met * chunks / each if places <= full else 1.0
+        ahead, running = ahead * chunks, 0.0
+    else:
+        load = min(prefills if mixed else prefills / (1 + prefills), _MOST_LOAD)
+        stalls, ahead = prefills, load / (2 * (1 - load)) * chunks
+    stalls = min(1.0, stalls) if mixed else stalls
+    rest = (chunks, prefills, stalls, ahead, running, mixed)
+    return Mixture(decode, prefill, decoding, beside, prompts, *rest)
+
+
+def _unseen(clock: Clock) -> float:
+    """Steps from a request's arrival at a busy scheduler to the step that its prompt can be in."""
+    return clock.scheduler.poll_steps / 2 + (1 if clock.scheduler.asynchronous else 0)
+
+
+def _follow(clock: Clock, asked: ClosedLoop, count: float, decode_s: float) -> tuple[float, float]:
+    """Of so many groups that follow each other: prompts of other groups that a sequence meets
+    while it decodes, and that it waits for before its own.
+
+    Groups began one step after another, so they end one step after another. Until the first one's
+    prompts are back in the engine ``back`` groups have ended, and wait for each other. The others
+    end beside the prompts of those before them. Where prompts come first nothing decodes until all
+    prompts are done, so that all groups come to end together.
+    """
+    back = count
+    if clock.scheduler.mixed:
+        front = clock.host.arrival_s(fresh(asked)) / decode_s
+        back = min(count, 0.5 + front + _unseen(clock))
+    late = count - back
+    met = (back * count - back * (back + 1) / 2 + late**2) / count
+    ahead = (back * (back - 1) / 2 + late * (back - 1)) / count
+    return met, ahead
 
 
 def _prefill(
@@ -162,7 +217,7 @@ def _prefill(
         size = int(ceil_div(tokens, chunks))
         return chunks, Prompts(1, size, cached + (tokens - size) // 2), arriving * chunks
     together = max(1, room // tokens)
-    if not asked.spread:
+    if asked.in_step:
         count = min(decoding, together)
     else:  # of steps in which any arrive, as they come
         count = max(1, min(together, round(arriving / -math.expm1(-arriving))))
@@ -182,14 +237,8 @@ def first_token_s(
     """From a send to the first token: front end, the step that runs, prompts ahead, its own.
 
     Prompts ahead as in a queue with constant service (Pollaczek-Khinchine) where users drift apart;
-    of users in step half of the groups that come with its own. An asynchronous scheduler has put
-    together the next step already when a request arrives.
+    of users in step those of groups that ended before. An asynchronous scheduler has put together
+    the next step already when a request arrives.
     """
-    service_s = mixture.chunks * prefill_s
-    if asked.spread:
-        load = min(mixture.prefill_share, _MOST_LOAD)
-        ahead_s = load / (2 * (1 - load)) * service_s
-    else:
-        ahead_s = (mixture.together - mixture.chunks) / 2 * prefill_s
-    running_s = step_s * (1.5 if clock.scheduler.asynchronous else 0.5)
-    return clock.host.arrival_s(fresh(asked)) + running_s + ahead_s + service_s
+    prompts_s = (mixture.ahead + mixture.chunks) * prefill_s
+    return clock.host.arrival_s(fresh(asked)) + mixture.running * step_s + prompts_s

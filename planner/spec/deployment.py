@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from planner.errors import Fault
 from planner.spec.faults import said
-from planner.spec.types import DeploymentSpec, Step
+from planner.spec.types import DeploymentSpec, Parallel, Step, Workload
 
 _UNBUILT = {
     "prefix_cache": "give workload.cached, the share of prompt tokens it holds",
-    "pools": "plan prefill and decode as two deployments",
     "adapters": "plan the base model",
 }
 
@@ -21,7 +20,7 @@ def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
     faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
-    faults += [*_context(deployment), *_speculation(deployment)]
+    faults += [*_context(deployment), *_speculation(deployment), *_pools(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -47,6 +46,18 @@ def _speculation(deployment: DeploymentSpec) -> list[Fault]:
         message = "not supported yet in a pipeline"
         faults.append(origin.fault(said(origin.path, message), "use parallel.tensor", key=True))
     return faults
+
+
+def _pools(deployment: DeploymentSpec) -> list[Fault]:
+    """Pools serve requests that come and go, each with ranks that experts lie over."""
+    pools, workload = deployment.pools, deployment.workload
+    if pools is None:
+        return []
+    if workload is None or workload.batch is not None:
+        place, hint = pools.origin, "give workload.concurrency, workload.rate or workload.trace"
+        return [place.fault(said(place.path, "pools serve requests"), hint, key=True)]
+    given = (pools.prefill.parallel, pools.decode.parallel)
+    return [fault for each in given if each for fault in (*_laid(each), *_shared(each))]
 
 
 def members(step: Step) -> list[str]:
@@ -105,7 +116,10 @@ def _groups(deployment: DeploymentSpec) -> list[Fault]:
 
 def _experts(deployment: DeploymentSpec) -> list[Fault]:
     """Experts lie over the ranks of each replica, or over those of all replicas."""
-    parallel = deployment.parallel
+    return _laid(deployment.parallel)
+
+
+def _laid(parallel: Parallel) -> list[Fault]:
     tensor, replicas = parallel.tensor, parallel.data * parallel.prefill_context
     everywhere = tensor * replicas
     if tensor % parallel.expert == 0 or parallel.expert == everywhere:
@@ -118,7 +132,10 @@ def _experts(deployment: DeploymentSpec) -> list[Fault]:
 
 def _context(deployment: DeploymentSpec) -> list[Fault]:
     """Ranks that share a context are tensor ranks side by side."""
-    parallel = deployment.parallel
+    return _shared(deployment.parallel)
+
+
+def _shared(parallel: Parallel) -> list[Fault]:
     if parallel.tensor % parallel.context == 0:
         return []
     place = parallel.origin.at("context")
@@ -158,22 +175,52 @@ def _unbuilt(deployment: DeploymentSpec) -> list[Fault]:
     return faults + _load(deployment)
 
 
+_LOADS = ("batch", "concurrency", "rate", "trace")
+_ONLY_WITH = {
+    "cached": ("concurrency", "rate", "trace"),
+    "requests": ("concurrency", "rate"),
+    "spread": ("concurrency", "rate"),
+    "burstiness": ("rate",),
+}
+
+
 def _load(deployment: DeploymentSpec) -> list[Fault]:
     workload = deployment.workload
     if workload is None:
         return []
-    given = [name for name in ("batch", "concurrency") if getattr(workload, name) is not None]
+    given = [name for name in _LOADS if getattr(workload, name) is not None]
     if not given:
         message = said(workload.origin.path, "missing field 'batch' or 'concurrency'")
-        return [workload.origin.fault(message, key=True)]
+        hint = "or a rate of requests, or a trace of them"
+        return [workload.origin.fault(message, hint, key=True)]
     if len(given) > 1:
-        place = workload.origin.at("concurrency")
-        message = said(place.path, "a batch is served once, users come again: give one of them")
-        return [place.fault(message, "drop workload.batch", key=True)]
-    alone = [
-        name for name in ("spread", "cached", "requests") if getattr(workload, name) is not None
+        place = workload.origin.at(given[1])
+        message = said(place.path, f"a workload is one of {', '.join(_LOADS)}")
+        return [place.fault(message, f"drop workload.{given[0]}", key=True)]
+    return [*_lengths(workload, given[0]), *_more(workload, given[0])]
+
+
+def _lengths(workload: Workload, load: str) -> list[Fault]:
+    """A trace brings its lengths; anything else states them."""
+    names = [name for name in ("input", "output") if name in workload.model_fields_set]
+    if load == "trace":
+        places = [workload.origin.at(name) for name in names]
+        return [
+            place.fault(said(place.path, "a trace brings lengths of its own"), "drop it", key=True)
+            for place in places
+        ]
+    missing = [name for name in ("input", "output") if name not in names]
+    return [
+        workload.origin.fault(said(workload.origin.path, f"missing field '{name}'"), key=True)
+        for name in missing
     ]
-    if alone and workload.concurrency is None:
-        place = workload.origin.at(alone[0])
-        return [place.fault(said(place.path, "needs workload.concurrency"), key=True)]
-    return []
+
+
+def _more(workload: Workload, load: str) -> list[Fault]:
+    faults = []
+    for name, loads in _ONLY_WITH.items():
+        if getattr(workload, name) is not None and load not in loads:
+            place = workload.origin.at(name)
+            which = " or ".join(f"workload.{each}" for each in loads)
+            faults.append(place.fault(said(place.path, f"needs {which}"), key=True))
+    return faults

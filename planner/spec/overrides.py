@@ -14,7 +14,10 @@ from planner.spec.origin import Document, Mark, Path
 from planner.spec.source import Construction
 
 _QUESTIONS = ("step", "workload")
-_STEPS = ("decode", "prefill", "mixed", "shapes")
+_CHOICES = {
+    "step": ("decode", "prefill", "mixed", "shapes"),
+    "workload": ("batch", "concurrency", "rate", "trace"),
+}
 
 
 def apply(
@@ -26,7 +29,8 @@ def apply(
     or a flow value (``[1, 2]``, ``{batch: 64}``) by the rules of a file; nothing means null.
 
     Setting one member of a choice replaces the other: with ``step.prefill.tokens=512`` a
-    `step.decode` of the file goes, with ``workload.batch=8`` its `step`. Null replaces nothing.
+    `step.decode` of the file goes, with ``workload.batch=8`` its `step` and `workload.rate`. Null
+    replaces nothing.
 
     Raises SpecError for text that is no ``PATH=VALUE``, a value that cannot be read, or a path
     through something that has no fields.
@@ -139,9 +143,10 @@ def _replace_others(path: Path, data: dict[str, Any], marks: dict[Path, Mark]) -
     if path[0] not in _QUESTIONS:
         return
     others: list[Path] = [(name,) for name in _QUESTIONS if name != path[0]]
-    if path[0] == "step" and len(path) > 1 and path[1] in _STEPS:
-        others += [("step", name) for name in _STEPS if name != path[1]]
+    choices = _CHOICES[str(path[0])]
+    if len(path) > 1 and path[1] in choices:
+        others += [(path[0], name) for name in choices if name != path[1]]
     for other in others:
-        holder = data if len(other) == 1 else data["step"]
+        holder = data if len(other) == 1 else data[path[0]]
         holder.pop(str(other[-1]), None)
         _forget(other, marks)

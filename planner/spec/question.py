@@ -19,6 +19,7 @@ from planner.spec.types import (
     DeploymentSpec,
     GpuSpec,
     ModelSpec,
+    Pool,
     Precision,
 )
 
@@ -50,6 +51,8 @@ class Question:
     """The name of the calibration that the deployment names."""
     draft: Question | None = None
     """The model that drafts tokens for this one's, on the same GPUs and engine."""
+    pools: tuple[Question, Question] | None = None
+    """Of disaggregated serving, the questions of its prefill and of its decode servers."""
 
 
 def ask(
@@ -77,7 +80,7 @@ def ask(
     blocks = blocks_of(model, catalog)
     name = named.name if named else None
     found = Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
-    return replace(found, draft=_draft(found, catalog))
+    return replace(found, draft=_draft(found, catalog), pools=_pools(found, catalog))
 
 
 def _draft(question: Question, catalog: Catalog) -> Question | None:
@@ -92,6 +95,31 @@ def _draft(question: Question, catalog: Catalog) -> Question | None:
     return replace(
         question, deployment=alone, model=model, blocks=blocks_of(model, catalog), draft=None
     )
+
+
+def _pools(question: Question, catalog: Catalog) -> tuple[Question, Question] | None:
+    pools = question.deployment.pools
+    if pools is None:
+        return None
+    prefill, decode = (_pool(question, each, catalog) for each in (pools.prefill, pools.decode))
+    return prefill, decode
+
+
+def _pool(question: Question, pool: Pool, catalog: Catalog) -> Question:
+    """The question of a deployment that is one pool and nothing else."""
+    deployment = question.deployment
+    gpu = pool.gpu or deployment.gpu
+    if pool.gpu:
+        catalog.find("gpu", gpu, pool.origin.at("gpu"))
+    backend = deployment.backend
+    flags = {"flags": {**backend.flags, **pool.flags}}
+    update = {
+        "gpu": gpu,
+        "parallel": pool.parallel or deployment.parallel,
+        "backend": backend.model_copy(update=flags),
+        "pools": None,
+    }
+    return ask(deployment.model_copy(update=update), catalog, question.cost_model)
 
 
 @contextmanager

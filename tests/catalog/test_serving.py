@@ -53,7 +53,7 @@ def test_every_version_that_public_runs_name_is_described(name, version):
 def test_every_figure_says_where_it_was_read(name, version):
     """All twelve choices of the scheduler, less its sources, and all seven host times."""
     said = dict(schedules(name, version).sources)
-    assert len(said) == 11
+    assert len(said) == 12
     assert "catalogue" not in said.values()
     costs = dict(spends(name, version).sources)
     assert len(costs) == 7

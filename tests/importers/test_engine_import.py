@@ -325,3 +325,8 @@ def test_no_word_is_dropped():
     line = "vllm serve Qwen/Qwen3-8B -tp 2 --port 8000 --zzz 1 stray --enforce-eager --seed 7"
     shown = [word for row in imported(line).rows for word in (row.word, *row.value.split())]
     assert [word for word in line.split()[2:] if word not in shown] == []
+
+
+def test_a_repository_stands_for_its_model_not_for_a_head_that_it_holds_too():
+    """DeepSeek-V3's repository holds its MTP module, which the catalogue describes by itself."""
+    assert imported("vllm serve deepseek-ai/DeepSeek-V3 -tp 8").data["model"] == "deepseek-v3"

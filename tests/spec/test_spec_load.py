@@ -155,10 +155,10 @@ def test_a_static_batch_is_fine():
 
 
 def test_every_unbuilt_field_is_refused_with_what_to_do_instead():
-    text = DEPLOYMENT + "prefix_cache: 1\npools: 1\nadapters: 1\n"
+    text = DEPLOYMENT + "prefix_cache: 1\nadapters: 1\n"
     with pytest.raises(SpecError) as caught:
         load_text(text, "f")
-    assert len(caught.value.faults) == 3
+    assert len(caught.value.faults) == 2
     assert all("not supported yet" in f.message and f.hint for f in caught.value.faults)
 
 

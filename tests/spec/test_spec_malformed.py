@@ -8,6 +8,8 @@ from spec_samples import DEPLOYMENT, GPU, MODEL
 from planner.errors import SpecError
 from planner.spec.load import load_text
 
+RATE = "model: m\ngpu: g\nworkload: {rate: 1, input: 1, output: 1}\n"
+LINK = "link: {bandwidth: 50 GB/s, latency: 10 us}"
 STEP = "model: m\ngpu: g\nstep: {decode: {batch: 1, context: 8}}\n"
 
 
@@ -238,7 +240,32 @@ SPEC = {
         "only a decode step or a workload has draft tokens to verify",
     ),
     "prefix cache": (STEP + "prefix_cache: 0.5\n", "4:15", "not supported yet"),
-    "pools": (STEP + "pools: [a]\n", "4:8", "not supported yet"),
+    "pools": (STEP + "pools: [a]\n", "4:8", "pools: expected a mapping, got a list"),
+    "pools of a step": (
+        f"{STEP}pools: {{{LINK}}}\n",
+        "4:1",
+        "pools: pools serve requests (give workload.concurrency",
+    ),
+    "ranks of a pool": (
+        f"{RATE}pools: {{decode: {{parallel: {{tensor: 4, expert: 3}}}}, {LINK}}}\n",
+        "4:48",
+        "pools.decode.parallel.expert: 3 do not fit tensor 4",
+    ),
+    "rate without lengths": (
+        "model: m\ngpu: g\nworkload: {rate: 1, input: 1}\n",
+        "3:1",
+        "workload: missing field 'output'",
+    ),
+    "lengths of a trace": (
+        "model: m\ngpu: g\nworkload: {trace: a.csv, input: 1}\n",
+        "3:26",
+        "workload.input: a trace brings lengths of its own",
+    ),
+    "burstiness of users": (
+        "model: m\ngpu: g\nworkload: {concurrency: 1, burstiness: 2, input: 1, output: 1}\n",
+        "3:28",
+        "workload.burstiness: needs workload.rate",
+    ),
     "adapters": (STEP + "adapters: 4\n", "4:11", "not supported yet"),
     "expert": (
         STEP + "parallel: {tensor: 4, data: 2, expert: 6}\n",
@@ -250,15 +277,20 @@ SPEC = {
         "4:17",
         "experts.load: must be one of uniform, balanced, power-law",
     ),
-    "closed loop": (
-        "model: m\ngpu: g\nworkload: {concurrency: 4, input: 1, output: 1}\n",
-        "3:12",
-        "workload.concurrency: not supported yet (give workload.batch",
+    "closed loop of a batch": (
+        "model: m\ngpu: g\nworkload: {batch: 4, concurrency: 4, input: 1, output: 1}\n",
+        "3:22",
+        "workload.concurrency: a workload is one of batch, concurrency, rate, trace (drop",
+    ),
+    "spread of a batch": (
+        "model: m\ngpu: g\nworkload: {batch: 4, input: 1, output: 1, spread: 0.2}\n",
+        "3:43",
+        "workload.spread: needs workload.concurrency or workload.rate",
     ),
     "workload without batch": (
         "model: m\ngpu: g\nworkload: {input: 1, output: 1}\n",
         "3:1",
-        "workload: missing field 'batch'",
+        "workload: missing field 'batch' or 'concurrency'",
     ),
     "gpu: figure without unit": (
         gpu("1 TB/s", "1"),

@@ -112,8 +112,8 @@ class Step(Spec):
 
 
 class Workload(Spec):
-    """Requests of `input` tokens that generate `output` each: exactly one of `batch` and
-    `concurrency`.
+    """Requests of `input` tokens that generate `output` each: exactly one of `batch`,
+    `concurrency`, `rate` and `trace`.
     """
 
     batch: int | None = Field(
@@ -126,14 +126,47 @@ class Workload(Spec):
         description="A closed loop: so many users, each of which sends its next request when the"
         " last one is answered",
     )
-    input: int = Field(gt=0, le=100_000_000)
-    output: int = Field(gt=0, le=100_000_000)
+    rate: float | None = Field(
+        None,
+        gt=0,
+        le=1_000_000,
+        description="An open loop: requests a second over all data replicas, sent (a Poisson"
+        " process) whatever became of those before",
+    )
+    trace: str | None = Field(
+        None,
+        max_length=4096,
+        description="A file of requests with the time each was sent at: CSV with the columns"
+        " TIMESTAMP, ContextTokens and GeneratedTokens of the Azure LLM inference traces, or"
+        " arrival_s, input and output; or lines of JSON with Mooncake's timestamp (ms),"
+        " input_length and output_length. A relative path begins at the deployment's folder",
+    )
+    input: int = Field(
+        0,
+        gt=0,
+        le=100_000_000,
+        description="Prompt tokens of each request; needed without a trace",
+    )
+    output: int = Field(
+        0,
+        gt=0,
+        le=100_000_000,
+        description="Tokens that each generates; needed without a trace",
+    )
     spread: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="How far lengths vary: evenly between (1 − spread) of them and them. By"
-        " default not at all, as benchmarks do, and then users stay in step with each other",
+        description="How far lengths vary: evenly between (1 − spread) of `input` and `output` and"
+        " the whole, so that 0.2 is --random-range-ratio 0.8 of benchmark tools. By default not at"
+        " all, and then users in a closed loop stay in step with each other",
+    )
+    burstiness: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="Shape of the gamma distribution of the times between requests of a `rate`: 1,"
+        " the default, is a Poisson process, less comes in bursts, more is more even",
     )
     cached: float | None = Field(
         None, ge=0, lt=1, description="Share of a prompt's tokens that the prefix cache holds"
@@ -142,7 +175,8 @@ class Workload(Spec):
         None,
         gt=0,
         le=1_000_000_000,
-        description="Requests of a run that begins with all users at once; by default without end",
+        description="Requests of a run that is counted from the first to the last, and of a closed"
+        " loop begins with all users at once; by default without end",
     )
 
 
@@ -192,6 +226,31 @@ class NetworkSpec(Spec):
     latency: Seconds = Field(description="One message between two nodes")
 
 
+class Pool(Spec):
+    """Servers that only compute prompts, or only decode. What it leaves out is the deployment's."""
+
+    gpu: str | None = Field(None, description="Catalogue name, or path of a gpu spec")
+    parallel: Parallel | None = Field(None, description="`data` is the number of servers")
+    flags: dict[str, Scalar] = Field(
+        default_factory=dict, description="Of the engine, beside those of the deployment"
+    )
+
+
+class PoolLink(Spec):
+    """What a prompt's KV cache crosses."""
+
+    bandwidth: BytesPerS = Field(description="Out of one prefill server")
+    latency: Seconds = Field(description="Before the first byte of a prompt's KV is there")
+
+
+class Pools(Spec):
+    """Prefill and decode on servers of their own, joined by a link."""
+
+    prefill: Pool = Field(default_factory=Pool)
+    decode: Pool = Field(default_factory=Pool)
+    link: PoolLink
+
+
 class DeploymentSpec(Spec):
     """A deployment: the question a plan answers."""
 
@@ -217,5 +276,9 @@ class DeploymentSpec(Spec):
     network: NetworkSpec | None = None
     speculation: Speculation | None = None
     prefix_cache: Any = None
-    pools: Any = None
+    pools: Pools | None = Field(
+        None,
+        description="Disaggregated serving: prompts on some servers, decoding on others;"
+        " `planner simulate` runs it",
+    )
     adapters: Any = None
