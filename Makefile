@@ -8,10 +8,10 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy lab wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab wheel clean
 
 help:            ## List the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 	$(BIN)/planner plan $(SPEC)
@@ -46,6 +46,11 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --family attention_decode --engine vllm --shapes >> accuracy/shapes-left-out.txt
 	$(BIN)/planner validate --whole-models --json > docs/measured/whole-models.json
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
+
+serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, some minutes
+	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
+	mv docs/measured/serving.json.part docs/measured/serving.json
+	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
 	$(BIN)/python -m pytest tests/lab tests/importers -m torch
