@@ -10,6 +10,7 @@ from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
 from planner.graph.types import Node
+from planner.num import Number, as_float, maximum
 from planner.ops.heads import Heads
 from planner.ops.recurrent import Stateful
 from planner.ops.types import OpClass, SequenceGroup, Site
@@ -20,9 +21,9 @@ class Part:
     """The time of one main kernel of a group."""
 
     family: str
-    core_s: float
+    core_s: Number
     floor_s: float
-    moved_bytes: float
+    moved_bytes: Number
     """What it reads and writes itself; the group may move more."""
     fitted: Fitted
 
@@ -33,9 +34,9 @@ def attention_shape(
     """The model that prices attention of a group of sequences, and what it is asked."""
     decodes = group.new_tokens == 1 or group.verified
     return attention_decode.MODEL if decodes else attention_prefill.MODEL, AttentionShape(
-        float(group.count),
-        1.0 if decodes else float(group.new_tokens),
-        float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
+        as_float(group.count),
+        1.0 if decodes else as_float(group.new_tokens),
+        as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
         # kernels lay the queries of tokens to be verified beside those of the heads
         heads.heads * (int(group.new_tokens) if decodes else 1),
         heads.kv_heads,
@@ -44,15 +45,15 @@ def attention_shape(
     )
 
 
-def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> float:
+def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
 
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     A state is walked in pieces.
     """
-    pieces = [float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
+    pieces = [as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
     node, site = nodes[0]
     if node.op.op_class == OpClass.CACHE:
-        return max(float(site.load.tokens), *pieces, 0.0)
+        return maximum(as_float(site.load.tokens), *pieces, 0.0)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(*(float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)
+    return maximum(*(as_float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)
