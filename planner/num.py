@@ -18,9 +18,10 @@ _SCALARS = frozenset({int, float})
 
 def is_array(*values: Number) -> bool:
     """Whether any of the values is an array."""
-    if _SCALARS.issuperset(map(type, values)):
-        return False
-    return any(hasattr(value, "__array__") for value in values)
+    for value in values:  # noqa: SIM110 – asked a thousand times a plan, twice as fast so
+        if type(value) not in _SCALARS and hasattr(value, "__array__"):
+            return True
+    return False
 
 
 def maximum(first: Number, *rest: Number) -> Number:

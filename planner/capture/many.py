@@ -73,7 +73,7 @@ class _Unasked:
 
     __array_ufunc__: ClassVar[None] = None
 
-    def _asked(self, other: object = None) -> Any:
+    def _asked(self, *_: object) -> Any:
         raise _ContextAskedError
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _asked
@@ -86,11 +86,12 @@ class _Nodes(dict[str, NodeCost]):
 
     def __init__(self, block: Block, load: Load, device: Device) -> None:
         super().__init__()
-        self._ledger = lambda node: node_cost(block, node, load, device)
+        self._seen = block, load, device
         self._by_id = {node.id: node for node in block.nodes}
 
     def __missing__(self, name: str) -> NodeCost:
-        found = self[name] = self._ledger(self._by_id[name])
+        block, load, device = self._seen
+        found = self[name] = node_cost(block, self._by_id[name], load, device)
         return found
 
 
@@ -165,7 +166,8 @@ class ManyProblem:
         if key not in self._known:
             own = tuple(costs[kind] for kind in asked.kinds)
             self._known[key] = worked(asked, own, self.device, self.estimator)
-        priced = Priced(asked, *self._known[key], refusal=None)
+        work, estimate = self._known[key]
+        priced = Priced(asked, work, estimate, refusal=None)
         return priced.kernel(self.regime.mode, self.fixed)
 
     def solutions(self) -> Iterator[tuple[Any, Solution]]:
@@ -202,9 +204,7 @@ class ManyProblem:
     def _schedule(self, place: int) -> Schedule:
         """What the search finds for one load."""
         regime = self.regime
-        prices = [
-            self._price(slot, weight, place) for slot, weight in enumerate(regime.weights)
-        ]
+        prices = [self._price(slot, weight, place) for slot, weight in enumerate(regime.weights)]
         layout, objective = regime.layout, regime.objective
         space = layout.space(order_free=objective.order_free)
         return search(layout.problem, objective, space, prices)
@@ -223,9 +223,8 @@ class ManyProblem:
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
         kernels = {slot: self.kernel(slot) for slot in slots}
         regime = self.regime
-        return solution(
-            regime.layout, schedule, kernels, regime.mode, self.fixed, self.load.sequences
-        )
+        mode, sequences = regime.mode, self.load.sequences
+        return solution(regime.layout, schedule, kernels, mode, self.fixed, sequences=sequences)
 
     def _objective(self, found: Solution) -> Number:
         if self.regime.mode == "full":

@@ -12,7 +12,7 @@ from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_of
+from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
 from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
@@ -100,7 +100,9 @@ class Priced:
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
         held = launches if estimate.chain else 1
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        return floor_s + (launches * fixed.collective_s if any_nonzero(self.work.link_bytes) else 0.0)
+        if any_nonzero(self.work.link_bytes):
+            floor_s += launches * fixed.collective_s
+        return floor_s
 
     def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
         """What the search weighs."""
@@ -114,7 +116,7 @@ class Priced:
         """The launch that it is in a mode."""
         in_graph, launch_s = self.issued(mode, fixed)
         estimate, floor_s = self.estimate, self.floor_s(fixed, in_graph=in_graph)
-        bound = bound_of(self.work, floor_s, estimate.core_s)
+        bound = bound_number(self.work, floor_s, estimate.core_s)
         time = KernelTime(
             floor_s + estimate.core_s,
             floor_s,
@@ -180,7 +182,8 @@ class Problem:
         schedule = search(self.layout.problem, objective, space, prices)
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
         kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
-        return solution(self.layout, schedule, kernels, mode, self.fixed, self.sequences)
+        count = self.sequences
+        return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
 
 
 def worked(
@@ -208,6 +211,7 @@ def solution(
     kernels: Mapping[int, Kernel],
     mode: Mode,
     fixed: FixedCosts,
+    *,
     sequences: Number | None,
 ) -> Solution:
     """A schedule's kernels, by slot, and the timeline they make."""

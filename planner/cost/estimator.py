@@ -68,11 +68,13 @@ BOUNDS: tuple[Bound, ...] = ("compute", "memory", "network", "launch")
 """Bounds by number, as arrays of them count."""
 
 
-def bound_of(work: KernelWork, floor_s: Number, core_s: Number) -> Number:
-    """What a kernel is bound by: its start, or the resource it needs longest at peak rates.
+def bound_of(work: KernelWork, floor_s: float, core_s: float) -> Bound:
+    """What a kernel is bound by: its start, or the resource it needs longest at peak rates."""
+    return BOUNDS[bound_number(work, floor_s, core_s)]
 
-    A number of `BOUNDS`. Of equal resources the first counts.
-    """
+
+def bound_number(work: KernelWork, floor_s: Number, core_s: Number) -> Number:
+    """The same as a number of `BOUNDS`. Of equal resources the first counts."""
     compute_s = maximum(work.matmul_s, work.vector_s)
     found = where(compute_s >= work.memory_s, 0, 1)
     if any_nonzero(work.network_s):

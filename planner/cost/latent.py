@@ -40,6 +40,13 @@ def latent_shapes(
         for g in groups
     )
     return mla.DECODE, tuple(
-        MlaShape(as_float(n), as_float(new), as_float(keys), heads.heads, latent_dim=key, rope_dim=rope)
-        for n, new, keys in asked
+        MlaShape(
+            as_float(count),
+            as_float(new),
+            as_float(keys),
+            heads.heads,
+            latent_dim=key,
+            rope_dim=rope,
+        )
+        for count, new, keys in asked
     )

@@ -51,7 +51,9 @@ def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     A state is walked in pieces.
     """
-    pieces = [as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
+    pieces = [
+        as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)
+    ]
     node, site = nodes[0]
     if node.op.op_class == OpClass.CACHE:
         return maximum(as_float(site.load.tokens), *pieces, 0.0)

@@ -66,7 +66,9 @@ def least_paths(problem: Problem, space: Space, weights: Sequence[int]) -> Least
             used.setdefault((pair, entry), set()).update(outs)
     slots = {pair: tuple(m.slot for m in window.moves) for pair, window in space.windows.items()}
     parts = {
-        (pair, entry): _part(space.graphs[pair][entry], sums[pair, entry], outs, weights, slots[pair])
+        (pair, entry): _part(
+            space.graphs[pair][entry], sums[pair, entry], outs, weights, slots[pair]
+        )
         for (pair, entry), outs in used.items()
     }
     kernels = frozenset(
@@ -107,7 +109,11 @@ def _blocks(
     for number in range(len(pairs) - 1, -1, -1):
         pair, here = pairs[number], before[number]
         joined = {
-            entry: [o for o, more in steps[pair, entry] if o in wanted and cost + more == before[number + 1][o]]
+            entry: [
+                o
+                for o, more in steps[pair, entry]
+                if o in wanted and cost + more == before[number + 1][o]
+            ]
             for entry, cost in here.items()
         }
         blocks.append((pair, {entry: outs for entry, outs in joined.items() if outs}))
@@ -174,7 +180,9 @@ def least_clock(paths: LeastPaths, costs: Mapping[int, tuple[float, Number]]) ->
                     for more, second in windows[pair, entry][out].items():
                         _keep(labels, key + more, _join(first, second))
         row = {out: _undominated(labels) for out, labels in found.items()}
-    ends = [maximum(alone, behind) for labels in row.values() for _, alone, behind in labels.values()]
+    ends = [
+        maximum(alone, behind) for labels in row.values() for _, alone, behind in labels.values()
+    ]
     return minimum(*ends)
 
 

@@ -56,7 +56,7 @@ def interval(
 
 
 def _of_kernels(solution: Solution) -> tuple[Number, Number] | None:
-    totals = list(_kernels(solution))
+    totals = list(kernel_totals(solution))
     if any(kernel.time.log_low is None or kernel.time.log_high is None for kernel, _ in totals):
         return None
     time_s = solution.timeline.time_s
@@ -64,7 +64,7 @@ def _of_kernels(solution: Solution) -> tuple[Number, Number] | None:
     return maximum(0.0, time_s - down), time_s + up
 
 
-def _kernels(solution: Solution) -> Iterator[tuple[Kernel, Number]]:
+def kernel_totals(solution: Solution) -> Iterator[tuple[Kernel, Number]]:
     """Each distinct kernel, with the time all its repeats take."""
     found: dict[int, tuple[Kernel, Number]] = {}
     for run in solution.runs:

@@ -38,9 +38,7 @@ def micro_batches(step: StepLoad, stages: int) -> MicroBatches:
     count = min(stages, sequences) if step.kind in {"decode", "prefill"} else 1
     if count == 1:
         return MicroBatches(1, step, step.kind == "decode")
-    groups = tuple(
-        replace(group, count=ceil_div(group.count, count)) for group in step.load.groups
-    )
+    groups = tuple(replace(group, count=ceil_div(group.count, count)) for group in step.load.groups)
     part = replace(step, load=replace(step.load, groups=groups))
     return MicroBatches(count, part, step.kind == "decode")
 

@@ -26,7 +26,7 @@ from planner.graph.types import ModelGraph
 from planner.num import Number, as_float, ceil_div, is_array, maximum, minimum, where
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.cases import LAUNCHES
-from planner.plan.interval import interval
+from planner.plan.interval import interval, kernel_totals
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, decode, drafted
 from planner.plan.memory import stage_space
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-CHUNK = 8192
+CHUNK = 16_384
 """Rows priced at a time: their arrays stay in the cache of one core."""
 
 
@@ -63,7 +63,8 @@ class Decodes:
     @property
     def fits(self) -> npt.NDArray[np.bool_]:
         """Whether the engine starts and holds the load."""
-        return self.missing_bytes == 0
+        found: npt.NDArray[np.bool_] = self.missing_bytes == 0
+        return found
 
 
 def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK) -> Decodes:
@@ -97,7 +98,7 @@ class _Sweep:
             for won, line in self._priced(number, places):
                 _fill(found, places[won], line, won)
                 left[places[won]] = False
-        for place in np.flatnonzero(left):
+        for place in np.flatnonzero(left).tolist():
             _fill(found, place, self._single(place), None)
         return found
 
@@ -253,12 +254,13 @@ def _line(solution: Solution, prepared: Prepared) -> _Line:
 def _bound(solution: Solution) -> Number:
     """As `planner.plan.cases.bound`, as a number of `BOUNDS`."""
     sums: list[Number] = [0.0] * len(BOUNDS)
-    for run in solution.runs:
-        for kernel in run.kernels:
-            time_s, bound = run.times * kernel.time.time_s, kernel.time.bound
-            number = bound if is_array(bound) else BOUNDS.index(bound)
-            for each in range(len(BOUNDS)):
-                sums[each] = sums[each] + where(number == each, time_s, 0.0)
+    for kernel, time_s in kernel_totals(solution):
+        bound = kernel.time.bound
+        if not is_array(bound):
+            sums[BOUNDS.index(bound)] = sums[BOUNDS.index(bound)] + time_s
+            continue
+        for each in range(len(BOUNDS)):
+            sums[each] = sums[each] + (bound == each) * time_s
     found: Number = 0
     for each in range(1, len(BOUNDS)):
         found = where(sums[each] > maximum(*sums[:each]), each, found)

@@ -115,4 +115,4 @@ def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]
 
 
 def _time(prepared: Prepared, step: StepLoad) -> float:
-    return solve_step(prepared, step, modes=()).chosen.timeline.time_s
+    return float(solve_step(prepared, step, modes=()).chosen.timeline.time_s)
