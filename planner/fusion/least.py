@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from planner.fusion.explore import Space, StateGraph
-from planner.fusion.objective import Arcs
+from planner.fusion.objective import IMPOSSIBLE, Arcs
 from planner.fusion.types import NoSchedule, Pair, Problem, SearchTooLarge
 from planner.num import Number, is_array, maximum, minimum
 
@@ -102,7 +102,7 @@ def _blocks(
             for out, more in steps[pair, entry]:
                 found[out] = min(found.get(out, _NONE), cost + more)
         before.append(found)
-    if not before[-1]:
+    if min(before[-1].values(), default=_NONE) >= IMPOSSIBLE:
         raise NoSchedule("fusion: the kernels given cannot complete the model")
     wanted = {out for out, cost in before[-1].items() if cost == min(before[-1].values())}
     blocks: list[tuple[Pair, Steps]] = []

@@ -91,23 +91,25 @@ def _resumed(part: Path, names: Sequence[str]) -> tuple[Done | None, list[str]]:
 
     Raises UsageError where its columns are others.
     """
-    done: Done | None = None
-    last: list[str] = []
-    end = 0
     with part.open("r+b") as stream:
-        for text in _records(stream):
-            found = next(csv.reader(StringIO(text.decode("utf-8", "surrogateescape"), newline="")))
-            if done is None and found != list(names):
-                message = f"{part} is of another sweep: its columns differ"
-                raise UsageError(message, "remove it, or name another file with -o")
+        texts = _records(stream)
+        header = next(texts, b"")
+        if header and _cells(header) != list(names):
+            message = f"{part} is of another sweep: its columns differ"
+            raise UsageError(message, "remove it, or name another file with -o")
+        done, last, end = Done(), list[str](), len(header)
+        for text in texts:
             if last:
                 cells = dict(zip(names, last, strict=True))
                 fits, wrong = cells["fits"] == "true", bool(cells["error"])
                 done = Done(done.rows + 1, done.errors + wrong, done.fitting + fits)
-            last, done, end = ([], Done(), end) if done is None else (found, done, end)
-            end += len(text)
+            last, end = _cells(text), end + len(text)
         stream.truncate(end)
-    return done, last
+    return (done if header else None), last
+
+
+def _cells(text: bytes) -> list[str]:
+    return next(csv.reader(StringIO(text.decode("utf-8", "surrogateescape"), newline="")))
 
 
 def _records(stream: BinaryIO) -> Iterator[bytes]:
