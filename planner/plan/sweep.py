@@ -8,13 +8,13 @@ thousand at a time, so that memory does not grow with their number.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from planner.capture.decide import decide_all, fixed_costs
 from planner.capture.layout import Layout
-from planner.capture.many import ManyProblem, Regime, regime
+from planner.capture.many import ManyProblem, Regime, known_regime
 from planner.capture.solve import Solution
 from planner.capture.types import MODES
 from planner.cost.engine import Engine
@@ -83,7 +83,6 @@ class _Sweep:
     prepared: Prepared
     batch: Array
     context: Array
-    _regimes: dict[int, Regime] = field(default_factory=dict)
 
     def decodes(self, chunk: int) -> Decodes:
         import numpy as np
@@ -94,8 +93,8 @@ class _Sweep:
         found.missing_bytes[:] = self._missing()
         found.mode[:] = self.modes[0]
         left = np.ones(rows, dtype=bool)
-        for number, places in self._alike(chunk):
-            for won, line in self._priced(number, places):
+        for places in self._alike(chunk):
+            for won, line in self._priced(places):
                 _fill(found, places[won], line, won)
                 left[places[won]] = False
         for place in np.flatnonzero(left).tolist():
@@ -167,19 +166,18 @@ class _Sweep:
             *(missing_bytes(space, needed_bytes(graph, space, load)) for graph, space in spaces)
         )
 
-    def _alike(self, chunk: int) -> Iterator[tuple[int, Any]]:
+    def _alike(self, chunk: int) -> Iterator[Any]:
         """Places of rows that share what branches, a chunk at a time."""
         import numpy as np
 
         codes = np.asarray(self.modes[0] * (1 + self.parts.max()) + self.parts)
-        if self.prepared.graph.encoder:
-            codes = np.where(self.context > 1, codes, -1)
         for over in self._over.values():
             _, codes = np.unique(codes * 2 + over, return_inverse=True)
-        for number, code in enumerate(np.unique(codes)):
-            places = np.flatnonzero(codes == code)
-            if code >= 0:
-                yield from ((number, places[n : n + chunk]) for n in range(0, len(places), chunk))
+        # in its first step a prompt is there with its encoder: those are planned by themselves
+        taken = (self.context > 1) | (self.prepared.graph.encoder is None)
+        for code in np.unique(codes[taken]):
+            places = np.flatnonzero(taken & (codes == code))
+            yield from (places[n : n + chunk] for n in range(0, len(places), chunk))
 
     @cached_property
     def _over(self) -> dict[int, Any]:
@@ -199,15 +197,12 @@ class _Sweep:
                 found[number] = over
         return found
 
-    def _regime(self, number: int, place: int) -> Regime:
+    def _regime(self, place: int) -> Regime:
         """The regime of a row."""
-        if number not in self._regimes:
-            refused = frozenset(slot for slot, over in self._over.items() if over[place])
-            mode = MODES[int(self.modes[0][place])]
-            self._regimes[number] = regime(self.layout, mode, refused)
-        return self._regimes[number]
+        refused = frozenset(slot for slot, over in self._over.items() if over[place])
+        return known_regime(self.layout, MODES[int(self.modes[0][place])], refused)
 
-    def _priced(self, number: int, places: Any) -> Iterator[tuple[Any, _Line]]:
+    def _priced(self, places: Any) -> Iterator[tuple[Any, _Line]]:
         """Schedules of rows, with the places among them that each is best for."""
         deployment = self.prepared.question.deployment
         load = replace(
@@ -215,7 +210,7 @@ class _Sweep:
         )
         fixed = fixed_costs(self.engine, deployment.host.launch, self.prepared.adjusted)
         problem = ManyProblem(
-            self._regime(number, places[0]),
+            self._regime(places[0]),
             self.graph,
             load,
             self.prepared.device,

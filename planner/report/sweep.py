@@ -31,16 +31,22 @@ def sweep_view(document: Mapping[str, Any], columns: Sequence[str]) -> Renderabl
         parts += [heading(f"best by {document['sort']}"), _rows(rows, columns), small(_ABOUT)]
     reasons = document["reasons"]
     if reasons:
-        said = [f"{each['rows']:,} rows: {each['error']}" for each in reasons[:_SHOWN_REASONS]]
+        said = [f"{_rows_said(each['rows'])}: {each['error']}" for each in reasons[:_SHOWN_REASONS]]
         more = len(reasons) - _SHOWN_REASONS
         parts += [heading("wrong"), bullets([*said, *([f"… {more:,} more"] if more > 0 else [])])]
     return Group(*parts)
 
 
 def _counts(document: Mapping[str, Any]) -> str:
-    counted = f"{document['count']:,} rows, {document['fitting']:,} fit"
-    wrong = f", {document['errors']:,} are wrong" if document["errors"] else ""
+    fitting = document["fitting"]
+    counted = f"{_rows_said(document['count'])}, {fitting:,} fit{'s' if fitting == 1 else ''}"
+    errors = document["errors"]
+    wrong = f", {errors:,} {'is' if errors == 1 else 'are'} wrong" if errors else ""
     return f"{counted}{wrong}" + (f"; written to {document['out']}" if document["out"] else "")
+
+
+def _rows_said(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> RenderableType:
