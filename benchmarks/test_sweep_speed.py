@@ -41,7 +41,7 @@ FASTER = 200
 
 
 def question(
-    model: str, gpu: str, tensor: int, dtype: str, engine: str, row: tuple[int, int]
+    model: str, gpu: str, tensor: int, dtype: str, engine: str, *, row: tuple[int, int]
 ) -> Question:
     field = "kv_cache" if model in OWN_WEIGHTS else "weights"
     precision = f"precision: {{{field}: {dtype}}}\n"
@@ -55,7 +55,7 @@ def question(
 def questions() -> list[Question]:
     """64 structures on 4 GPUs."""
     return [
-        question(model, gpu, tensor, dtype, engine, (16, 4096))
+        question(model, gpu, tensor, dtype, engine, row=(16, 4096))
         for model, tensor, dtype, engine, gpu in product(MODELS, TENSOR, FORMATS, ENGINES, GPUS)
     ]
 
@@ -89,7 +89,7 @@ def test_a_grid_of_64_structures_and_4_gpus(benchmark):
     few = rows[:10]
     start = time.process_time()
     for row in few:
-        assemble(question(MODELS[0], GPUS[0], TENSOR[0], FORMATS[0], ENGINES[0], row))
+        assemble(question(MODELS[0], GPUS[0], TENSOR[0], FORMATS[0], ENGINES[0], row=row))
     plans = len(few) / (time.process_time() - start)
     benchmark.extra_info |= {
         "rows": len(asked) * len(batch),
@@ -108,7 +108,7 @@ def test_a_grid_of_64_structures_and_4_gpus(benchmark):
 )
 def test_batches_and_contexts_of_one_deployment(benchmark, model, gpu, tensor):
     batch, context = (np.tile(each, 16) for each in grid())
-    asked = question(model, gpu, tensor, "bf16", "vllm", (16, 4096))
+    asked = question(model, gpu, tensor, "bf16", "vllm", row=(16, 4096))
     benchmark.extra_info["rows"] = len(batch)
     rate = benchmark(lambda: swept([asked], batch, context))
     benchmark.extra_info["rows_per_s"] = rate

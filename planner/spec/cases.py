@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,10 +53,16 @@ class RawCase:
         """The row, read once more."""
         return Row(self._record, self._columns, self._document).case({})
 
-    @property
+    @cached_property
     def id(self) -> str:
         """As `Case.id`."""
-        return self._text("id") or f"line {self._record.line}"
+        return self._named or f"line {self._record.line}"
+
+    @cached_property
+    def _named(self) -> str:
+        """The cell of its id."""
+        pairs = zip(self._columns, self._record.cells, strict=False)
+        return next((cell.text for column, cell in pairs if column.meaning == "id"), "")
 
     @property
     def cells(self) -> dict[str, str]:
@@ -65,7 +72,7 @@ class RawCase:
 
     def claim(self) -> None:
         """Take the row's id, where it is not read whole."""
-        if self._text("id"):
+        if self._named:
             self._lines.setdefault(self.id, self._record.line)
 
     def decode_step(self) -> DecodeStep | None:
@@ -87,10 +94,6 @@ class RawCase:
                 shared.append(text)
         numbers = [whole_size(sizes.get(path, ""), path) for path in DECODE_SIZES]
         return DecodeStep(tuple(shared), *numbers) if all(numbers) else None
-
-    def _text(self, meaning: str) -> str:
-        pairs = zip(self._columns, self._record.cells, strict=False)
-        return next((cell.text for column, cell in pairs if column.meaning == meaning), "")
 
 
 DECODE_SIZES: dict[Place, int] = {

@@ -12,7 +12,7 @@ from planner.fusion.explore import explore
 from planner.fusion.least import least_clock, least_paths, least_sum
 from planner.fusion.objective import IMPOSSIBLE, Additive, TwoClock
 from planner.fusion.search import search
-from planner.fusion.types import Block, Candidate, NoSchedule, Price, Problem, SearchTooLarge, Seam
+from planner.fusion.types import Block, Candidate, NoSchedule, Price, Problem, Seam, SearchTooLarge
 from tests.fusion.random_models import random_problem
 
 US = 1e-6

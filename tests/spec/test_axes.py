@@ -1,5 +1,7 @@
 """What a sweep varies: names, lists and ranges of ``--over``."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +56,7 @@ def test_a_doubling_range_doubles_up_to_its_end(first, more):
     (values,) = found(f"batch={first}:{first + more}").values()
     numbers = [int(value) for value in values]
     assert (numbers[0], numbers[-1]) == (first, first + more)
-    assert all(b == 2 * a for a, b in zip(numbers, numbers[1:-1], strict=False))
+    assert all(b == 2 * a for a, b in pairwise(numbers[:-1]))
     assert len(numbers) < 2 or numbers[-1] <= 2 * numbers[-2]
 
 

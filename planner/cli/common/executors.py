@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,13 +38,16 @@ def executor_of(name: str, shared: Circumstances) -> Iterator[Executor]:
             ray.shutdown()
 
 
+Run = Callable[[Circumstances, Task], Swept | Line]
+
+
 class Cluster:
     """Tasks on the workers of a Ray cluster. One that a dying worker had is given to another."""
 
-    def __init__(self, shared: Circumstances, ray: Any) -> None:
+    def __init__(self, shared: Circumstances, ray: Any, run: Run | None = None) -> None:
         self._ray = ray
         self._shared = shared
-        self._remote = ray.remote(max_retries=RETRIES)(_answer)
+        self._remote = ray.remote(max_retries=RETRIES)(run or answer)
 
     def answers(self, tasks: Iterable[Task]) -> Iterator[Swept | Line]:
         """As `Executor.answers`."""
@@ -62,7 +65,8 @@ _workers: dict[Circumstances, Worker] = {}
 """Of a process that runs tasks: what it read of the catalogue serves the next one."""
 
 
-def _answer(shared: Circumstances, task: Task) -> Swept | Line:
+def answer(shared: Circumstances, task: Task) -> Swept | Line:
+    """A task's answer, in whatever process this is."""
     if shared not in _workers:
         _workers[shared] = Worker(shared)
     return _workers[shared].answer(task)
