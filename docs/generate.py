@@ -48,6 +48,7 @@ PAGES = (
     "docs/model.md",
     "docs/scheduling.md",
     "docs/specs.md",
+    "docs/sweeps.md",
 )
 """Pages with generated parts."""
 
