@@ -44,10 +44,11 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --roofline > accuracy/roofline.txt
 	$(BIN)/planner validate --family gemm --shapes > accuracy/shapes-left-out.txt
 	$(BIN)/planner validate --family attention_decode --engine vllm --shapes >> accuracy/shapes-left-out.txt
+	$(BIN)/planner validate --whole-models --json > docs/measured/whole-models.json
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
-	$(BIN)/python -m pytest tests/lab -m torch
+	$(BIN)/python -m pytest tests/lab tests/importers -m torch
 	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
 
 sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine

@@ -32,6 +32,7 @@ from builders import (  # noqa: E402 - found through sys.path
     scheduling,
     sessions,
     specs,
+    whole_models,
 )
 
 PAGES = (
@@ -70,6 +71,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
+    **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }

@@ -36,7 +36,8 @@ ONLY_IN = {
     "click": {"planner/cli"},
     "networkx": {"planner/graph", "planner/cost", "planner/fusion"},
     "fastapi": {"planner/service"},
-    "torch": {"planner/lab"},
+    "torch": {"planner/lab", "planner/importers/exported"},
+    "onnx": {"planner/importers/exported"},
 }
 """Packages, and the folders that alone may import them."""
 

@@ -17,7 +17,7 @@ from planner.calibrate.lint import EXCLUDING, REASONS
 from planner.spec.catalog import Catalog
 from planner.spec.types import CalibrationSpec, KernelCalibration, RejectedTable
 
-_GPUS = {
+GPUS = {
     "a100-80gb-sxm": "A100",
     "h100-sxm": "H100",
     "h200-sxm": "H200",
@@ -104,14 +104,14 @@ def _spread(values: Sequence[float], digits: int = 1) -> str:
 def by_gpu(family: str) -> str:
     """Median / mean error of each cell, in per cent, a column per GPU."""
     mine = [cell for cell in cells() if cell.family == family]
-    gpus = [gpu for gpu in _GPUS if any(cell.gpu == gpu for cell in mine)]
+    gpus = [gpu for gpu in GPUS if any(cell.gpu == gpu for cell in mine)]
     found = {(cell.variant, cell.engine, cell.gpu): cell.fit for cell in mine}
     keys = sorted({(cell.variant, cell.engine) for cell in mine})
     rows = [
         (code(variant), engine, *(_errors(found.get((variant, engine, gpu))) for gpu in gpus))
         for variant, engine in keys
     ]
-    return table(("variant", "engine", *(_GPUS[gpu] for gpu in gpus)), rows)
+    return table(("variant", "engine", *(GPUS[gpu] for gpu in gpus)), rows)
 
 
 def _errors(fit: KernelCalibration | None) -> str:
@@ -195,7 +195,7 @@ def _named(late: Sequence[Cell]) -> Iterator[str]:
     for (variant, engine), members in sorted(groups.items()):
         ordered = sorted(members, key=lambda cell: cell.fit.errors.median)
         ends = dict.fromkeys(_errors(cell.fit) for cell in (ordered[0], ordered[-1]))
-        gpus = [_GPUS[gpu] for gpu in _GPUS if any(cell.gpu == gpu for cell in members)]
+        gpus = [GPUS[gpu] for gpu in GPUS if any(cell.gpu == gpu for cell in members)]
         yield f"{code(variant)} {engine} {', '.join(gpus)} {' to '.join(ends)}"
 
 
@@ -237,7 +237,7 @@ def rejected() -> str:
     found: dict[tuple[str, str], list[tuple[str, RejectedTable]]] = {}
     for spec in _specs():
         for each in spec.rejected:
-            place = f"{_GPUS.get(spec.gpu, spec.gpu)} {spec.backend}"
+            place = f"{GPUS.get(spec.gpu, spec.gpu)} {spec.backend}"
             alike = _FIGURE.sub("{}", each.reason)
             found.setdefault((each.kernel, alike), []).append((place, each))
     rows = [

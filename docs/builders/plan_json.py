@@ -19,11 +19,22 @@ from planner.plan import (
     intensity,
     matched,
     memory_types,
+    serving_types,
     splits,
     types,
 )
 
-_MODULES = (types, memory_types, splits, advice, diff, intensity, attention_rows, matched)
+_MODULES = (
+    types,
+    memory_types,
+    serving_types,
+    splits,
+    advice,
+    diff,
+    intensity,
+    attention_rows,
+    matched,
+)
 
 
 def classes() -> dict[str, type]:

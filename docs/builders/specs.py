@@ -159,7 +159,7 @@ def _attribute_default(attribute: Attribute) -> str:
     if attribute.needed:
         return "**needed**"
     value = attribute.default
-    if value is None or (value == 0 and value is not False):
+    if value is None or value == () or (value == 0 and value is not False):
         return ""
     return code(str(value).lower() if isinstance(value, bool) else value)
 

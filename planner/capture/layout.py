@@ -43,8 +43,8 @@ class Slot:
         A text, for that knows its own hash.
         """
         rule = self.group.rule
-        tile = rule.query_tile if rule else None
-        return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel}"
+        tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
+        return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel} {decodes}"
 
     @cached_property
     def limited(self) -> bool:

@@ -178,8 +178,8 @@ class ManyProblem:
         if key not in self._known:
             own = tuple(costs[kind] for kind in asked.kinds)
             self._known[key] = worked(asked, own, self.device, self.estimator)
-        work, estimate = self._known[key]
-        priced = Priced(asked, work, estimate, refusal=None)
+        priceable, estimate = self._known[key]
+        priced = Priced(asked, priceable, estimate, refusal=None)
         return priced.kernel(self.regime.mode, self.fixed)
 
     def solutions(self) -> Iterator[tuple[Any, Solution]]:

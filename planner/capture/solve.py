@@ -31,10 +31,15 @@ class Kernel:
     """One launch of a solution."""
 
     group: Group
-    work: KernelWork
+    asked: Priceable
     time: KernelTime
     launch_s: float
     in_graph: bool
+
+    @property
+    def work(self) -> KernelWork:
+        """Its FLOPs and bytes."""
+        return self.asked.work
 
     @cached_property
     def issue(self) -> Issue:
@@ -77,7 +82,7 @@ class Priced:
     """A group with its work under a load."""
 
     slot: Slot
-    work: KernelWork
+    asked: Priceable
     estimate: Estimate
     refusal: str | None
 
@@ -100,7 +105,7 @@ class Priced:
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
         held = launches if estimate.chain else 1
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        if any_nonzero(self.work.link_bytes):
+        if any_nonzero(self.asked.work.link_bytes):
             floor_s += launches * fixed.collective_s
         return floor_s
 
@@ -116,7 +121,7 @@ class Priced:
         """The launch that it is in a mode."""
         in_graph, launch_s = self.issued(mode, fixed)
         estimate, floor_s = self.estimate, self.floor_s(fixed, in_graph=in_graph)
-        bound = bound_number(self.work, floor_s, estimate.core_s)
+        bound = bound_number(self.asked.work, floor_s, estimate.core_s)
         time = KernelTime(
             floor_s + estimate.core_s,
             floor_s,
@@ -127,7 +132,7 @@ class Priced:
             estimate.log_high,
             estimate.borrowed,
         )
-        return Kernel(self.slot.group, self.work, time, launch_s, in_graph)
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +150,7 @@ class Problem:
     estimator: Estimator
     sequences: int | None = None
     """Sequences of the load, without padding."""
-    known: dict[str, tuple[KernelWork, Estimate]] = field(default_factory=dict)
+    known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
     @cached_property
@@ -188,13 +193,14 @@ class Problem:
 
 def worked(
     slot: Slot, costs: tuple[BlockCosts, ...], device: Device, estimator: Estimator
-) -> tuple[KernelWork, Estimate]:
+) -> tuple[Priceable, Estimate]:
     """Work and time of a group; ``costs`` are those of the kinds it lies in."""
-    group = slot.group
-    tile = group.rule.query_tile if group.rule else None
+    group, rule = slot.group, slot.group.rule
+    tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
     tiling = Tiling(tile, device.l2_bytes) if tile else None
     work = kernel_work(group.border, costs, device, tiling)
-    return work, estimator.estimate(Priceable(group.border, costs, work, group.kernel))
+    asked = Priceable(group.border, costs, work, group.kernel, decodes)
+    return asked, estimator.estimate(asked)
 
 
 def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:

@@ -3,7 +3,9 @@
 # ruff: noqa: N999 - the command's name is its file's, and this one is a word of Python
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import click
 
@@ -20,11 +22,11 @@ force_option = click.option("--force", is_flag=True, help="Write over an existin
 
 
 @click.group(
-    short_help="Make specs of Hugging Face configs and engine commands.",
+    short_help="Make specs of configs, exported graphs and engine commands.",
     epilog=example("planner import hf config.json -o model.yaml"),
 )
 def command() -> None:
-    """Make a spec of what others wrote: a model's config, an engine's command line."""
+    """Make a spec of what others wrote: a config, an exported graph, an engine's command line."""
 
 
 @command.command(
@@ -113,3 +115,85 @@ def engine(
         source, catalog_of(catalogs), gpu=gpu, step=step, environment=environment, which=which
     )
     deliver(found, output, force=force, as_json=as_json)
+
+
+def _exported(run: Callable[..., None]) -> Callable[..., None]:
+    """The options that both kinds of exported graph share."""
+    options: tuple[Callable[[Any], Any], ...] = (
+        click.argument("file", type=click.Path(path_type=Path)),
+        output_option,
+        force_option,
+        click.option("--name", metavar="NAME", help="The model's name; by default the file's."),
+        click.option(
+            "--axis",
+            "axes",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="What an axis of the export is: `batch`, `tokens` (of a sequence) or a size. May"
+            " be repeated.",
+        ),
+        click.option(
+            "--attention",
+            type=click.Choice(["causal", "both"]),
+            help="Whether tokens see earlier ones or both sides; by default as the masks tell.",
+        ),
+        click.option(
+            "--last-token",
+            is_flag=True,
+            help="Compute the final product for the last token of each sequence alone, as engines"
+            " do.",
+        ),
+        catalog_option,
+        json_option,
+    )
+    for option in reversed(options):
+        run = option(run)
+    return run
+
+
+def _import_exported(form: Literal["onnx", "torch"], given: dict[str, Any]) -> None:
+    from planner.cli.common.exported_import import exported_import
+    from planner.cli.common.importing import deliver
+    from planner.cli.common.planning import catalog_of
+
+    found = exported_import(
+        given["file"],
+        catalog_of(given["catalogs"]),
+        form=form,
+        name=given["name"],
+        axes=given["axes"],
+        attention=given["attention"],
+        last_token=given["last_token"],
+    )
+    deliver(found, given["output"], force=given["force"], as_json=given["as_json"])
+
+
+@command.command(
+    short_help="An ONNX file as a model spec.",
+    epilog=example(
+        "planner import onnx model.onnx -o model.yaml",
+        "planner import onnx decoder.onnx --axis seq=tokens --last-token",
+    ),
+)
+@_exported
+def onnx(**given: Any) -> None:
+    """Print the model spec of an ONNX FILE: its graph as blocks, layers that repeat written once.
+
+    Structure and shapes are read, weights are not; external data need not be there. An operator
+    that no node of a plan is for refuses the file, by name. Needs the extra `onnx`.
+    """
+    _import_exported("onnx", given)
+
+
+@command.command(
+    short_help="A torch.export program as a model spec.",
+    epilog=example("planner import torch program.pt2 -o model.yaml"),
+)
+@_exported
+def torch(**given: Any) -> None:
+    """Print the model spec of a program that torch.export.save wrote to FILE.
+
+    Read by torch itself, which loads the weights, so take files from where you would take code.
+    An operator that no node of a plan is for refuses the file, by name. Needs the extra `lab`.
+    """
+    _import_exported("torch", given)

@@ -33,7 +33,10 @@ _DEVICE = click.option(
     help="What to measure; auto: the GPU where torch sees one.",
 )
 _MODE = click.option(
-    "--quick/--full", default=True, show_default=True, help="Under 90 s, or some minutes."
+    "--quick/--full",
+    default=True,
+    show_default=True,
+    help="Under 90 s on a machine that is left alone, or some minutes.",
 )
 _OUT = click.option(
     "--out",

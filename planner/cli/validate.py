@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         "planner validate --family gemm --by gpu,variant",
         "planner validate --gpu h100-sxm --engine vllm --by family,band",
         "planner validate --family gemm --engine vllm --transfer",
+        "planner validate --whole-models --gpu h100-sxm",
     ),
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     "--roofline",
     is_flag=True,
     help="Errors of the bare roofline on the same kernels: GEMMs and attention.",
+)
+@click.option(
+    "--whole-models",
+    is_flag=True,
+    help="Errors of the kernels that plans of catalogue models ask for, by family and by step.",
 )
 @click.option(
     "--plots",
@@ -100,7 +106,12 @@ def command(
     _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **kernels)
 
 
-_SPELT = {"families": "--family", "gpus": "--gpu", "engines": "--engine"}
+_SPELT = {
+    "families": "--family",
+    "gpus": "--gpu",
+    "engines": "--engine",
+    "whole_models": "--whole-models",
+}
 _CELL = "family,variant,gpu,engine"
 
 
@@ -124,7 +135,11 @@ def _kernels(
     root = next(filter(_has_kernels, catalogs), folder("catalog")) / "calibrations"
     pick = Pick(frozenset(gpus), frozenset(engines))
     names = families or FAMILIES.names()
-    if any(asked.values()):
+    if asked.pop("whole_models"):
+        from planner.cli.common.whole_models import whole_models
+
+        whole_models(root, catalogs, names, pick, as_json=as_json)
+    elif any(asked.values()):
         _beyond(root, names, pick, asked=asked, as_json=as_json)
     else:
         _within(root, names, pick, keys=keys, plots=plots, as_json=as_json)

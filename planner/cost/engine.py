@@ -79,8 +79,22 @@ def resolve(
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
+    facts = _facts(deployment, version, gpu, formats, step)
+    wanted = {**facts, "version": asked.version or version}
+    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
+    named = None
+    if version_key(str(wanted["version"])) != version_key(version):
+        named = _with_flags(wanted, spec, asked.flags)
+    notes = (note,) if note else ()
+    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
+
+
+def _facts(
+    deployment: DeploymentSpec, version: str, gpu: GpuSpec, formats: Formats, step: str
+) -> dict[str, Scalar]:
+    """What conditions may ask, but for the flags."""
     memory = gpu.memory.visible or gpu.memory.capacity
-    facts: dict[str, Scalar] = {
+    return {
         "version": version,
         "gpu": gpu.name,
         "vendor": gpu.vendor,
@@ -91,6 +105,9 @@ def resolve(
         "data": deployment.parallel.data,
         "pipeline": deployment.parallel.pipeline,
         "expert": deployment.parallel.expert,
+        "context": deployment.parallel.context,
+        "prefill_context": deployment.parallel.prefill_context,
+        "speculates": deployment.speculation is not None,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,
@@ -98,13 +115,6 @@ def resolve(
         "kv_cache": formats.kv_cache,
         "step": step,
     }
-    wanted = {**facts, "version": asked.version or version}
-    _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
-    named = None
-    if version_key(str(wanted["version"])) != version_key(version):
-        named = _with_flags(wanted, spec, asked.flags)
-    notes = (note,) if note else ()
-    return Engine(spec, version, _with_flags(facts, spec, asked.flags), notes, named)
 
 
 def _with_flags(

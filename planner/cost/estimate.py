@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from planner.cost.constants import Constants, Fitted
 from planner.cost.estimator import Estimate, Kernel, roofline_s
 from planner.cost.experts import CHAINS, ROUTED, Routed, routed
-from planner.cost.kernels import collective, elementwise, gemm
+from planner.cost.kernels import attention_decode, collective, elementwise, gemm
+from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
@@ -24,7 +25,7 @@ from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, is_array, maximum, where
 from planner.ops.attention import AttentionScores, AttentionValues
-from planner.ops.collective import AllGather, AllReduce, Send
+from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
@@ -32,6 +33,17 @@ from planner.ops.types import Operator, Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
 """Nodes, with what their formulas may look at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One question that an estimate put to a kernel model."""
+
+    model: KernelModel[Any]
+    fitted: Fitted
+    shape: Any
+    time_s: float
+    """With weights and caches cold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +62,13 @@ class CalibratedEstimator:
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
     _parts: dict[tuple[int, ...], tuple[Places, Part]] = field(default_factory=dict)
+    _heard: list[Asked] | None = None
+
+    def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
+        """All that an estimate of a kernel asks of kernel models, in order."""
+        heard: list[Asked] = []
+        dataclasses.replace(self, _heard=heard, _parts={}).estimate(kernel)
+        return tuple(heard)
 
     def estimate(self, kernel: Kernel) -> Estimate:
         """Sum of the group's main kernels, and of the bytes they do not account for."""
@@ -106,7 +125,7 @@ class CalibratedEstimator:
             return self._attention(node.op, site, kernel)
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
-        if isinstance(node.op, AllReduce | AllGather):
+        if isinstance(node.op, Collective):
             return self._collective(node.op, site)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
@@ -173,11 +192,14 @@ class CalibratedEstimator:
         core_s: Number = 0.0
         floor_s = 0.0
         fitted: Fitted | None = None
-        for group in site.load.within(heads.chunk):
+        for group in heads.groups(site.load):
             if not any_nonzero(group.new_tokens * group.count):
                 continue
             model, shape = attention_shape(heads, group)
-            fitted = self.constants.attention(model.family, kernel.name, dtype)
+            name = kernel.name
+            if model is attention_decode.MODEL:
+                name = dispatched(kernel.decodes or name, heads.heads, heads.kv_heads)
+            fitted = self.constants.attention(model.family, name, dtype)
             time_s = self._time(model, fitted, shape)
             core_s = core_s + (time_s - fitted.floor_s)
             floor_s = max(floor_s, fitted.floor_s)
@@ -196,12 +218,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
 
-    def _collective(self, op: AllReduce | AllGather, site: Site) -> Part:
-        name = "all_reduce" if isinstance(op, AllReduce) else "all_gather"
-        fitted = self.constants.collective(name)
-        size = as_float(site.outputs[0].bytes(site.load))
-        shape = CollectiveShape(size, float(op.ranks))
-        time_s, fitted = self._exchanged(fitted, shape, op.ranks)
+    def _collective(self, op: Collective, site: Site) -> Part:
+        fitted = self.constants.collective(op.library)
+        shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
+        time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
@@ -253,10 +273,13 @@ class CalibratedEstimator:
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)
-        return self._seen[key][0]
+        time_s = self._seen[key][0]
+        if self._heard is not None:
+            self._heard.append(Asked(model, fitted, shape, time_s))
+        return time_s
 
 
-_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, AllReduce, AllGather, Send)
+_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
 
 
 def _is_main(op: Operator) -> bool:

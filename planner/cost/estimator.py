@@ -43,6 +43,8 @@ class Kernel:
     work: KernelWork
     name: str | None = None
     """Which kernel of the kernel models it is, where the engine's rule says so."""
+    decodes: str | None = None
+    """Which one it is for sequences that decode, where that is another."""
 
     @cached_property
     def nodes(self) -> tuple[tuple[Node, Site], ...]:

@@ -34,7 +34,7 @@ def latent_shapes(
             for g in groups
         )
     asked = (
-        (g.count, g.new_tokens, g.kv_tokens)
+        (g.count, g.new_tokens, g.kv_tokens / heads.ranks)
         if heads.select is None
         else (g.count * g.new_tokens, 1, g.causal_pairs(heads.select) / g.new_tokens)
         for g in groups

@@ -120,7 +120,7 @@ def budget(
         runtime,
         reserve.amount(spec.graphs),
         bool(reserve.number(spec.graphs_inside)),
-        int(reserve.number(spec.kv_blocks, spec.kv_block)),
+        int(reserve.number(spec.kv_blocks, spec.kv_block)) * graph.context,
         spec.budget,
         context,
     )

@@ -36,13 +36,20 @@ def attention_shape(
     return attention_decode.MODEL if decodes else attention_prefill.MODEL, AttentionShape(
         as_float(group.count),
         1.0 if decodes else as_float(group.new_tokens),
-        as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS)),
+        _priced_keys(heads, group, decodes=decodes),
         # kernels lay the queries of tokens to be verified beside those of the heads
         heads.heads * (int(group.new_tokens) if decodes else 1),
         heads.kv_heads,
         heads.head_dim,
         window=heads.window or 0,
     )
+
+
+def _priced_keys(heads: Heads, group: SequenceGroup, *, decodes: bool) -> Number:
+    """Keys of causal attention that has as many pairs: n·p = n·(k − n) + n²/2 for k = p + n/2."""
+    if heads.span == "past":
+        return as_float(group.kv_tokens) + (0.0 if decodes else as_float(group.new_tokens) / 2)
+    return as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS))
 
 
 def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:

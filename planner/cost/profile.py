@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.cost.reserve import Reserve
-from planner.graph.types import Block, ModelGraph
-from planner.ops.types import Load, Pairs, SequenceGroup
+from planner.graph.types import Block, ModelGraph, Node
+from planner.ops.moe import Moe
+from planner.ops.types import Load, Pairs, SequenceGroup, static
 
 LOGITS_COPY_BYTES = 4.0
 """Samplers widen the logits to FP32 beside the model's (`vllm v1/sample/sampler.py`)."""
+
+_BUFFER_BYTES = 2.0
+"""An element between grouped GEMMs is 16 bits wide."""
+_WHILE_RUNNING = ("shared", "separate")
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,9 @@ class Holding:
     """Copies of a block's inputs that callers hold."""
     sampler_bytes: float = LOGITS_COPY_BYTES
     """Bytes a logit takes in the sampler, the model's own logits left out."""
+    expert_buffers: str = ""
+    """Buffers of routed experts: ``shared`` or ``separate`` while they run, ``kept`` once they have
+    run, or none."""
 
 
 def activation_bytes(graph: ModelGraph, reserve: Reserve) -> float:
@@ -35,7 +43,11 @@ def activation_bytes(graph: ModelGraph, reserve: Reserve) -> float:
     spec = reserve.spec
     tokens = int(reserve.number(spec.profile_tokens))
     sequences = min(tokens, int(reserve.number(spec.profile_sequences)))
-    holding = Holding(reserve.number(spec.held), reserve.number(spec.sampler, LOGITS_COPY_BYTES))
+    holding = Holding(
+        reserve.number(spec.held),
+        reserve.number(spec.sampler, LOGITS_COPY_BYTES),
+        reserve.word(spec.expert_buffers, ""),
+    )
     return _widest(graph, tokens, sequences, holding) + reserve.amount(spec.workspace)
 
 
@@ -49,7 +61,19 @@ def _widest(graph: ModelGraph, tokens: int, sequences: int, holding: Holding) ->
     if graph.encoder:
         item = Load((SequenceGroup(1, graph.encoder_tokens, graph.encoder_tokens),))
         peaks += [live_bytes(block, item, holding) for block in graph.encoder.kinds]
-    return max(peaks)
+    kept = 0.0
+    if holding.expert_buffers == "kept":
+        kept = max(expert_bytes(b, node, load) for b in graph.kinds for node in b.nodes)
+    return max(peaks) + kept
+
+
+def expert_bytes(block: Block, node: Node, load: Load, *, shared: bool = False) -> float:
+    """Buffers between the grouped GEMMs of a node; none where it is no block of experts."""
+    if not isinstance(node.op, Moe):
+        return 0.0
+    *rows, hidden = block.tensors[node.inputs[0]].shape
+    count = float(load.elements(tuple(rows)))
+    return _BUFFER_BYTES * node.op.workspace_elements(count, static(hidden), shared=shared)
 
 
 def live_bytes(block: Block, load: Load, holding: Holding | None = None) -> float:
@@ -68,6 +92,8 @@ def live_bytes(block: Block, load: Load, holding: Holding | None = None) -> floa
             logits = load.elements(block.tensors[node.inputs[0]].shape)
             beside = min(1.0, holding.layer_inputs) * handed
             beside += float(logits * holding.sampler_bytes)
+        elif holding.expert_buffers in _WHILE_RUNNING:
+            beside += expert_bytes(block, node, load, shared=holding.expert_buffers == "shared")
         peak = max(peak, alive + beside)
         used = {*node.inputs, *node.outputs}
         alive -= sum(_bytes(block, name, load) for name in used if last_use[name] == position)

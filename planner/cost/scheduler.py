@@ -46,6 +46,8 @@ class Scheduler:
     """Whether the host prepares a step while the GPU runs another."""
     decode_steps: int
     """Decode steps that are run for each time the scheduler is asked."""
+    poll_steps: int = 1
+    """Decode steps between two looks at what has arrived."""
     sources: Sources = ()
     """Where each of these was read, by its name."""
 
@@ -106,6 +108,7 @@ def scheduler(engine: Engine, longest: int, pool_tokens: int = 0) -> Scheduler:
         preemption=cast("Preemption", found.word("preemption", spec.preemption)),
         asynchronous=bool(found.value("asynchronous", spec.asynchronous)),
         decode_steps=found.number("decode_steps", spec.decode_steps),
+        poll_steps=found.number("poll_steps", spec.poll_steps),
         sources=tuple(found.sources.items()),
     )
 

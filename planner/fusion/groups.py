@@ -18,6 +18,7 @@ from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
+from planner.ops.moe import Moe
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
 from planner.spec.types import Conditions, FusionRule, KernelName, Limit, Scalar
@@ -86,12 +87,15 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
 
 
 @lru_cache(maxsize=512)
-def signature(engine: Engine, rule_set: RuleSet) -> Hashable:
-    """What a structure depends on besides the graph: engines alike in it share their structures."""
+def signature(engine: Engine, rule_set: RuleSet, ops: frozenset[str]) -> Hashable:
+    """What a structure depends on besides the graph, whose operators are ``ops``: engines alike in
+    it share their structures.
+    """
     kernels = tuple(
         n
         for n, kernel in enumerate(engine.spec.kernels)
-        if holds(_beside_formats(kernel.when), engine.facts)
+        if ops.intersection((kernel.op,) if isinstance(kernel.op, str) else kernel.op)
+        and holds(_beside_own(kernel.when), engine.facts)
     )
     return rule_set, tuple(_running(engine, rule_set)), kernels
 
@@ -149,21 +153,27 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
     return tuple(changes.items())
 
 
-_FORMATS = ("weights", "matmul")
+OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 """Facts that a node may have of its own, as experts in four bits beside attention in sixteen."""
 
 
 def _facts(node: Node, engine: Engine) -> Mapping[str, Scalar]:
-    """What conditions of a kernel see: the engine's facts, and the node's own formats."""
+    """What conditions of a kernel see: the engine's facts, and the node's own."""
     if not node.op.matrix or not node.parameters:
         return engine.facts
-    own = {"weights": node.parameters[0].dtype, "matmul": node.matmul_dtype}
+    own: dict[str, Scalar] = {
+        "weights": node.parameters[0].dtype,
+        "matmul": node.matmul_dtype,
+    }
+    if isinstance(node.op, Moe):
+        own |= {"experts": node.op.experts, "top_k": node.op.top_k}
+        own["expert_shape"] = node.op.shape_of_rank
     return {**engine.facts, **own}
 
 
-def _beside_formats(when: Conditions) -> Conditions:
+def _beside_own(when: Conditions) -> Conditions:
     """The conditions that the graph alone does not settle."""
-    return {name: wanted for name, wanted in when.items() if name not in _FORMATS}
+    return {name: wanted for name, wanted in when.items() if name not in OWN_FACTS}
 
 
 @lru_cache(maxsize=4096)

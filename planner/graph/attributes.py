@@ -9,9 +9,9 @@ from types import UnionType
 from typing import Any, Literal
 
 from planner.errors import Fault
-from planner.graph.names import Names
+from planner.graph.names import Names, shape_of
 from planner.ops import OPERATORS
-from planner.ops.types import Operator
+from planner.ops.types import Operator, Shape
 from planner.registry import nearest
 from planner.spec.expr import ExpressionError, whole
 from planner.spec.origin import Origin
@@ -89,6 +89,8 @@ def _value(
 ) -> Any:
     """An attribute's value by its type; a text may name an option or be arithmetic over dims."""
     kind = attribute.type
+    if kind == Shape:
+        return _shape(value, origin, names, faults)
     choices = typing.get_args(kind)
     if isinstance(value, str) and value in names.values and value not in choices:
         value = names.values[value]
@@ -102,6 +104,14 @@ def _value(
         faults.append(origin.fault(f"expected a whole number or dims, got {value!r}"))
         return 1
     return 0 if value == 0 and attribute.zero else _whole(value, origin, names, faults)
+
+
+def _shape(value: Any, origin: Origin, names: Names, faults: list[Fault]) -> Shape:
+    sides: list[Any] = list(value) if isinstance(value, list | tuple) else [None]
+    if any(isinstance(side, bool) or not isinstance(side, int | str) for side in sides):
+        faults.append(origin.fault(f"expected a list of sides, as in [tokens, 768]; got {value!r}"))
+        return ()
+    return shape_of(tuple(sides), names, origin, faults)
 
 
 def _whole(value: int | str, origin: Origin, names: Names, faults: list[Fault]) -> int:

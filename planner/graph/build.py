@@ -12,6 +12,7 @@ from planner.graph.emit import Emitter
 from planner.graph.modules import FormatsError, Modules, Scheme
 from planner.graph.names import Names, model_names, shape_of
 from planner.graph.order import ordered
+from planner.graph.sequence import with_rows_of
 from planner.graph.types import Block, ModelGraph, Run
 from planner.ops.types import ExpertLayout, Formats, Tensor, show_shape
 from planner.spec.origin import Origin
@@ -44,7 +45,8 @@ def model_graph(
     graph, encoder = builder.graph, model.encoder
     if encoder is not None:
         taken = frozenset(block.label for block in graph.kinds)
-        tower = _built(_as_model(model, encoder), blocks, modules, layout, taken).graph
+        alone = replace(layout, sequence=False)
+        tower = _built(_as_model(model, encoder), blocks, modules, alone, taken).graph
         tokens, items = encoder.tokens, encoder.items
         graph = replace(graph, encoder=tower, encoder_tokens=tokens, encoder_items=items)
     if refused := dict.fromkeys(modules.faults(builder.layers)):
@@ -101,7 +103,8 @@ class _Builder:
     def graph(self) -> ModelGraph:
         """What was built."""
         kinds, runs = tuple(self.kinds), _merged(self.runs)
-        return ModelGraph(self.model.name, kinds, runs, self.formats, self.layout.tensor)
+        ranks, context = self.layout.tensor, self.layout.context
+        return ModelGraph(self.model.name, kinds, runs, self.formats, ranks, context=context)
 
     def run(self) -> None:
         self.faults: list[Fault] = []
@@ -188,6 +191,8 @@ class _Builder:
             Tensor(name, shape_of(sides, names, spec.origin.at("inputs", name), self.faults), dtype)
             for (name, sides), dtype in zip(spec.inputs.items(), dtypes, strict=False)
         )
+        if self.layout.sequence and len(inputs) == len(incoming):
+            inputs = tuple(map(with_rows_of, inputs, incoming))
         label = use.label or spec.name
         choose = partial(self.modules.at, label, layered)
         emitter = Emitter(spec, names, inputs, self.formats, self.layout, self.faults, choose)

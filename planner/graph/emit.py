@@ -12,8 +12,11 @@ from planner.graph.attributes import make_operator
 from planner.graph.cut_blocks import check_cut
 from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
+from planner.graph.sequence import joined, needs_rows
 from planner.graph.types import Block, Node
-from planner.ops import OPERATORS
+from planner.ops.collective import RowGather
+from planner.ops.context_attention import over_context
+from planner.ops.context_prompts import over_prompts
 from planner.ops.pointwise import Quantize
 from planner.ops.types import ExpertLayout, Formats, Operator, Spread, Tensor, show_shape
 from planner.registry import nearest
@@ -93,7 +96,10 @@ class Emitter:
                 name, f"operator '{node.op}' reads {wanted} tensors, got {len(inputs)}"
             )
         try:
-            spread = op.spread(self.layout)
+            inputs = self._whole_rows(name, op, inputs)
+            spread = over_prompts(
+                over_context(op.spread(self.layout), self.layout.context), self.layout
+            )
             if spread.op and self.layout.tensor > 1:
                 shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
                 check_cut(spread.op, shapes, self._formats(name))
@@ -128,10 +134,8 @@ class Emitter:
         if spread.after:
             steps.append((f"{name}.combine", "moe_combine", spread.after))
         if spread.collective:
-            kind = OPERATORS.get(spread.collective)
-            assert kind is not None
-            op = kind(ranks=self.layout.tensor)  # type: ignore[call-arg]
-            steps.append((f"{name}.{spread.collective}", spread.collective, op))
+            kind, op = joined(spread.collective, self.layout)
+            steps.append((f"{name}.{kind}", kind, op))
         if not steps:
             self._same[outputs[0]] = inputs[0]
             return
@@ -145,6 +149,18 @@ class Emitter:
             inputs = written
         own, kind_name, op = steps[-1]
         self._add(own, kind_name, op, inputs, outputs)
+
+    def _whole_rows(self, name: str, op: Operator, read: tuple[str, ...]) -> tuple[str, ...]:
+        """Tensors with the rows that an operator needs, by gathers that all its readers share."""
+        shapes = [self._tensors[tensor].shape for tensor in read]
+        found = list(read)
+        for position, tensor in enumerate(read):
+            if needs_rows(shapes[position], op, shapes, self.layout):
+                whole = found[position] = f"{tensor}.all_gather"
+                if whole not in self._tensors:
+                    gather = RowGather(self.layout.tensor)
+                    self._add(whole, "all_gather", gather, (tensor,), (whole,), near=name)
+        return tuple(found)
 
     def _quantized(self, tensor: str, op: Operator, name: str) -> str:
         """The GEMM input in the matmul format, by a node that all its readers share."""
@@ -227,7 +243,11 @@ class Emitter:
             last = position == len(parts) - 1
             written = outputs if last else (f"{name}.{part.name}",)
             own = f"{name}.{part.name}"
-            self._add(own, f"{op_name}.{part.name}", part.op, read, written, composite=name)
+            kind = part.kind or f"{op_name}.{part.name}"
+            composite: str | None = name
+            if not op.one_kernel:
+                composite = own.rpartition(".")[0] if "." in part.name else None
+            self._add(own, kind, part.op, read, written, near=name, composite=composite)
 
     @property
     def _whole(self) -> bool:

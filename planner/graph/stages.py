@@ -46,7 +46,9 @@ def pipelined(graph: ModelGraph, stages: int) -> ModelGraph:
     sequence = list(parts[0])
     for part in parts[1:]:
         sequence += [Run(len(graph.kinds), 1), *part]
-    return ModelGraph(graph.name, kinds, tuple(sequence), graph.formats, graph.ranks)
+    return ModelGraph(
+        graph.name, kinds, tuple(sequence), graph.formats, graph.ranks, context=graph.context
+    )
 
 
 def stage_graphs(graph: ModelGraph, stages: int) -> tuple[ModelGraph, ...]:
@@ -98,7 +100,9 @@ def _of_runs(graph: ModelGraph, runs: Sequence[Run]) -> ModelGraph:
     used = sorted({run.kind for run in runs})
     sequence = tuple(Run(used.index(run.kind), run.times) for run in runs)
     kinds = tuple(graph.kinds[kind] for kind in used)
-    return ModelGraph(graph.name, kinds, sequence, graph.formats, graph.ranks)
+    return ModelGraph(
+        graph.name, kinds, sequence, graph.formats, graph.ranks, context=graph.context
+    )
 
 
 def _border(graph: ModelGraph, parts: Sequence[Sequence[Run]]) -> Block:

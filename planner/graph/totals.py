@@ -68,9 +68,9 @@ def kv_layers(graph: ModelGraph) -> tuple[KvLayers, ...]:
     found = []
     for block, times in zip(graph.kinds, graph.times, strict=True):
         for node in block.nodes:
-            if isinstance(node.op, AttentionScores) and node.op.shape.cached:
+            if isinstance(node.op, AttentionScores) and node.op.shape.keeps:
                 heads = node.op.shape
-                per_token = heads.kv_bytes_per_token(graph.formats.kv_cache)
+                per_token = heads.kv_bytes_per_token(graph.formats.kv_cache) / heads.ranks
                 found.append(KvLayers(block.label, times, per_token, heads.reach))
             inputs = tuple(block.tensors[name].shape for name in node.inputs)
             own = node.op.cached_bytes(inputs, graph.formats)

@@ -110,6 +110,13 @@ class ModelGraph:
     """Items of each prompt, where the load doesn't say."""
     encoder_kinds: int = 0
     """How many of the first kinds are the encoder's, and run under the load of the encoder."""
+    context: int = 1
+    """Ranks that share each sequence's KV cache."""
+
+    @cached_property
+    def op_names(self) -> frozenset[str]:
+        """Operators of all its nodes."""
+        return frozenset(node.op_name for block in self.kinds for node in block.nodes)
 
     @cached_property
     def alone(self) -> ModelGraph:

@@ -89,6 +89,12 @@ def _agreed(
     return min(values)
 
 
+def _several(config: Fields, name: str) -> int | None:
+    """A size that later versions print of every start, where it is more than 1."""
+    size = config.positive_count(name)
+    return size if size and size > 1 else None
+
+
 def _engine(document: Document, notes: list[str]) -> dict[str, int | float | str]:
     """What vLLM prints of its own settings."""
     starts = list(_ENGINE.finditer(document.text))
@@ -112,6 +118,8 @@ def _engine(document: Document, notes: list[str]) -> dict[str, int | float | str
             "backend.version": starts[0]["version"],
             "parallel.tensor": config.positive_count("tensor_parallel_size"),
             "parallel.pipeline": config.positive_count("pipeline_parallel_size"),
+            "parallel.context": _several(config, "decode_context_parallel_size"),
+            "parallel.prefill_context": _several(config, "prefill_context_parallel_size"),
             "precision.weights": dtype(config.text("dtype") if plain else quantization),
             "precision.kv_cache": dtype(config.text("kv_cache_dtype")),
         }

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
 from planner.num import Number
+from planner.ops.dims import SpanPairs
 from planner.ops.heads import Heads
 from planner.ops.norm import Softmax
 from planner.ops.pointwise import EXP_FLOPS
@@ -145,9 +146,13 @@ class AttentionScores(AttentionPart):
                 f"Q is {show_shape(inputs[0])}, but {self.shape.heads} heads of "
                 f"{self.shape.head_dim} need a last side of {width}"
             )
-        return (
-            (as_dim(self.shape.heads), Dim(symbols=(Pairs(self.shape.window, self.shape.chunk),))),
-        )
+        return ((as_dim(self.shape.heads), Dim(symbols=(self._pairs(),))),)
+
+    def _pairs(self) -> Pairs:
+        shape = self.shape
+        if shape.span == "all":
+            return Pairs(shape.window, shape.chunk)
+        return SpanPairs(shape.window, shape.chunk, shape.span, shape.ranks)
 
     def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
         del inputs, formats
@@ -209,7 +214,8 @@ class AttentionValues(AttentionPart):
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         del inputs
-        return ((Dim(symbols=("tokens",)), as_dim(self.shape.heads * self.shape.head_dim)),)
+        rows = "context_tokens" if self.shape.span == "past" else "tokens"
+        return ((Dim(symbols=(rows,)), as_dim(self.shape.heads * self.shape.head_dim)),)
 
 
 @operator("attention")

@@ -34,6 +34,21 @@ class PhasePairs(Pairs):
         return f"{self.phase} {super().__str__()}"
 
 
+Span = Literal["all", "new", "past"]
+"""Keys that attention looks at: all, those of the step itself, or those cached before it."""
+
+
+@dataclass(frozen=True)
+class SpanPairs(Pairs):
+    """Pairs with part of the keys alone, of which this rank holds one in ``ranks``."""
+
+    span: Span = "past"
+    ranks: int = 1
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} with {self.span} keys" + f"/{self.ranks}" * (self.ranks > 1)
+
+
 Symbol = str | Pairs
 
 

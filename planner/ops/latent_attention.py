@@ -47,11 +47,13 @@ class LatentHeads:
     phase: Phase
     select: int | None = None
     """Keys that a query attends to at most; none for all."""
+    ranks: int = 1
+    """Ranks over which the cached keys are spread evenly."""
 
     def pairs(self, site: Site) -> Number:
         """Query-key pairs that count."""
         groups = site.load.of_phase(self.phase)
-        return sum(g.count * g.causal_pairs(self.select) for g in groups)
+        return sum(g.count * g.causal_pairs(self.select) for g in groups) / self.ranks
 
     def executed_pairs(self, site: Site, tiling: Tiling | None) -> Number:
         """Pairs a kernel computes: whole tiles, or without tiles the whole rectangle."""
@@ -59,15 +61,21 @@ class LatentHeads:
         if self.select is not None:
             return self.pairs(site)
         if tiling is None:
-            return sum(g.count * g.rectangle_pairs(None) for g in groups)
-        return sum(g.count * g.tiled_pairs(None, tiling.query_tile) for g in groups)
+            return sum(g.count * g.rectangle_pairs(None) for g in groups) / self.ranks
+        tile = tiling.query_tile
+        return sum(g.count * g.tiled_pairs(None, tile) for g in groups) / self.ranks
 
     def keys(self, site: Site) -> Number:
         """Distinct keys read. Sparse: no more than are selected, repeats taken from the L2."""
         groups = site.load.of_phase(self.phase)
         if self.select is None:
-            return sum(g.count * g.kv_tokens for g in groups)
+            return sum(g.count * g.kv_tokens for g in groups) / self.ranks
         return sum(g.count * minimum(g.kv_tokens, g.causal_pairs(self.select)) for g in groups)
+
+    def scores(self) -> Shape:
+        """The shape of the scores."""
+        pairs = Dim(symbols=(PhasePairs(self.select, phase=self.phase),))
+        return as_dim(self.heads), pairs / self.ranks
 
     def token_bytes(self, kv_cache: str) -> float:
         """Bytes of one token's latent and rotated key."""
@@ -125,8 +133,7 @@ class LatentScores(LatentPart):
                 f"queries of {show_shape(inputs[0])} and {show_shape(inputs[1])} are not "
                 f"{self.shape.heads} heads of {self.shape.key}"
             )
-        pairs = PhasePairs(self.shape.select, phase=self.shape.phase)
-        return ((as_dim(self.shape.heads), Dim(symbols=(pairs,))),)
+        return (self.shape.scores(),)
 
     def output_dtype(self, inputs: tuple[Tensor, ...], formats: Formats) -> str:
         del inputs, formats

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.num import Number, ceil_div, is_array, maximum, minimum, where
-from planner.ops.dims import Dim, Pairs, Phase, PhasePairs, Shape, Symbol
+from planner.ops.dims import Dim, Pairs, Phase, PhasePairs, Shape, Span, SpanPairs, Symbol
 from planner.ops.moe_load import UNIFORM, Routing
 
 
@@ -102,6 +102,22 @@ class SequenceGroup:
         """Tile rows that cover the new tokens of one sequence."""
         return ceil_div(self.new_tokens, tile)
 
+    @property
+    def past_tokens(self) -> Number:
+        """Keys of one sequence that were cached before this step."""
+        return self.kv_tokens - self.new_tokens
+
+    def of_span(self, span: Span, ranks: int) -> SequenceGroup:
+        """The group as a kernel sees it that attends to part of the keys, of which ``ranks`` ranks
+        hold as many each. Sequences without such keys are left out.
+        """
+        if span == "new":
+            return replace(self, kv_tokens=self.new_tokens)
+        if span == "past":
+            count = where(self.past_tokens > 0, self.count, 0)
+            return replace(self, count=count, kv_tokens=self.past_tokens / ranks)
+        return self
+
     def of_phase(self, phase: Phase) -> SequenceGroup:
         """The group where it is in that phase; no sequences where it is in the other."""
         if phase == "all":
@@ -123,6 +139,8 @@ class Load:
     """What an encoder in front of the model has to do in the same step, if anything."""
     routing: Routing = UNIFORM
     """How routers spread the tokens over experts."""
+    logits: Number | None = None
+    """Rows that get logits, where the groups are pieces of sequences and don't say."""
 
     @cached_property
     def tokens(self) -> Number:
@@ -148,8 +166,21 @@ class Load:
             self._phases[phase] = tuple(group.of_phase(phase) for group in self.groups)
         return self._phases[phase]
 
+    def of_span(self, span: Span, ranks: int, chunk: int | None) -> tuple[SequenceGroup, ...]:
+        """The groups, cut at chunks, that attend to part of the keys (`SequenceGroup.of_span`)."""
+        found = self.within(chunk)
+        return found if span == "all" else tuple(group.of_span(span, ranks) for group in found)
+
     def _of_phases(self, symbol: str) -> Number:
-        """New tokens of a phase, or keys that its sequences attend to; padding is in neither."""
+        """New tokens of a phase, or keys that its sequences attend to; padding is in neither.
+
+        ``context_tokens`` are all tokens of a step in which any sequence has keys from before it;
+        ``prefix_keys`` those keys of prompts.
+        """
+        if symbol == "context_tokens":
+            return where(self.continued > 0, self.tokens, 0)
+        if symbol == "prefix_keys":
+            return self._of_phases("prefill_keys") - self._of_phases("prefill_tokens")
         phase, _, what = symbol.partition("_")
         groups = self.of_phase("decode" if phase == "decode" else "prefill")
         if what == "tokens":
@@ -159,6 +190,8 @@ class Load:
     @cached_property
     def sampled(self) -> Number:
         """Rows that get logits: the last token of a sequence, or every one that is verified."""
+        if self.logits is not None:
+            return self.logits
         return sum(g.count * (g.new_tokens if g.verified else 1) for g in self.groups)
 
     @cached_property
@@ -176,6 +209,9 @@ class Load:
         """The value of a load symbol. Raises KeyError for one the load doesn't bind."""
         if isinstance(symbol, PhasePairs):
             groups = self.of_phase(symbol.phase)
+            return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
+        if isinstance(symbol, SpanPairs):
+            groups = self.of_span(symbol.span, symbol.ranks, symbol.chunk)
             return sum(g.count * g.rectangle_pairs(symbol.window) for g in groups)
         if isinstance(symbol, Pairs):
             groups = self.within(symbol.chunk)
@@ -204,7 +240,13 @@ class Load:
         return count
 
 
-PHASE_SYMBOLS = ("decode_tokens", "prefill_tokens", "prefill_keys")
+PHASE_SYMBOLS = (
+    "decode_tokens",
+    "prefill_tokens",
+    "prefill_keys",
+    "context_tokens",
+    "prefix_keys",
+)
 """Dims of operators that run for decoding sequences alone, or for prompts alone."""
 LOAD_SYMBOLS = ("tokens", "sequences", *PHASE_SYMBOLS)
 """Dims that the step of an LLM binds; a graph of another kind names its own in ``step.shapes``."""

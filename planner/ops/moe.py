@@ -150,6 +150,25 @@ class Moe(Operator):
         del tiling
         return self._work(site, self.busiest(site))
 
+    @property
+    def shape_of_rank(self) -> str:
+        """What one rank holds, in the words of engines' files of tuned tiles: ``E=8,N=7168``."""
+        return f"E={self.experts // self.ranks},N={self.intermediate}"
+
+    def workspace_elements(self, rows: float, hidden: int, *, shared: bool) -> float:
+        """Elements between the grouped GEMMs, for each of a row's ``top_k`` experts.
+
+        Two buffers: inputs of the second GEMM, then its outputs; and outputs of the first. Where
+        those of both GEMMs share one, the other holds the inputs. From vLLM's
+        `TritonExperts.workspace_shapes` and, shared, its older `fused_experts_impl`.
+        """
+        first = self._first() * self.intermediate
+        if shared:
+            each = max(first, hidden) + self.intermediate
+        else:
+            each = max(self.intermediate, hidden) + max(first, hidden)
+        return rows * self.top_k * each
+
     def busiest(self, site: Site) -> ExpertLoad:
         """Pairs and touched experts of the rank that the others wait for."""
         n = site.rows()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from planner.dtypes import bytes_per_element
 from planner.num import Number
 from planner.ops.dims import Dim, Pairs, Shape, Symbol, as_dim, show_shape, static
+from planner.ops.layout import Exchange, ExpertLayout
 from planner.ops.load import LOAD_SYMBOLS, Load, SequenceGroup
 
 __all__ = [
     "LOAD_SYMBOLS",
     "Dim",
+    "Exchange",
     "ExpertLayout",
     "Formats",
     "Load",
@@ -164,6 +166,8 @@ class Operator:
     """Whether its FLOPs run on matrix units."""
     quantizes: ClassVar[bool] = False
     """Whether its kernel narrows its own inputs, so that no node does it before."""
+    one_kernel: ClassVar[bool] = True
+    """Whether a fused kernel may stand for all parts of a composite."""
     share_of_weights: ClassVar[bool] = False
     """Whether it reads more of its weights the more tokens there are, as experts are touched."""
 
@@ -238,22 +242,6 @@ class Operator:
         return ()
 
 
-Exchange = Literal["gather", "all_to_all"]
-
-
-@dataclass(frozen=True)
-class ExpertLayout:
-    """Over how many ranks a model is cut, and how its experts lie on them."""
-
-    tensor: int = 1
-    experts: int = 1
-    """Ranks that hold different experts."""
-    replicas: int = 1
-    """Data replicas whose tokens meet at one set of experts."""
-    exchange: Exchange = "gather"
-    """How they meet: all ranks see all tokens, or each token goes to its experts' ranks."""
-
-
 @dataclass(frozen=True)
 class Spread:
     """An operator on one rank, and the operators around it that move tensors between ranks."""
@@ -270,13 +258,13 @@ class Spread:
 
 @dataclass(frozen=True)
 class Part:
-    """One operator of a composite. ``inputs`` are positions: of the composite's inputs (int), or a
-    part's name.
-    """
+    """One operator of a composite; it reads the composite's inputs by position, parts by name."""
 
     name: str
     op: Operator
     inputs: tuple[int | str, ...]
+    kind: str | None = None
+    """What the catalogue calls its operator; by default the composite's name and the part's."""
 
 
 def divide(count: int, ranks: int, what: str) -> int:

@@ -84,7 +84,7 @@ def _what_ifs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
 
 def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
     """Flags of the engine, as for graphs or fused kernels, where turning them changes anything."""
-    before = behaviour(solved.engine, solved.step)
+    before = behaviour(solved.engine, solved.step, solved.graph)
     for name, flag in prepared.question.backend.flags.items():
         if not flag.tunable or not holds(flag.when, solved.engine.as_asked.facts):
             continue
@@ -92,7 +92,7 @@ def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
         for choice in flag.choices or (True, False):
             question = _with_flag(prepared.question, name, choice)
             engine = replace(prepared, question=question).engine(solved.step.kind)
-            if choice != now and behaviour(engine, solved.step) != before:
+            if choice != now and behaviour(engine, solved.step, solved.graph) != before:
                 why = f"{flag.about} Now {flag_text(now)}."
                 yield _WhatIf(f"backend.flags.{name}={flag_text(choice)}", why, question)
 

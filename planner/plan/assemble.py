@@ -24,7 +24,16 @@ from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
 from planner.plan.solve import SolvedStep, solve_flags, solve_ideal, solve_step
 from planner.plan.speculation import speculation_plan
 from planner.plan.start import whole_memory_plan
-from planner.plan.types import FORMAT, CostPlan, ModelSummary, ModeTime, Plan, RuleSetTime, StepTime
+from planner.plan.types import (
+    FORMAT,
+    CostPlan,
+    ModelSummary,
+    ModeTime,
+    Plan,
+    RuleSetTime,
+    StepTime,
+    WorkloadPlan,
+)
 from planner.plan.values import plain
 from planner.plan.workload import workload_plan
 from planner.spec.question import Question
@@ -37,11 +46,8 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
 
     ``load`` stands for the step of a workload whose steps are found elsewhere.
     """
-    deployment = question.deployment
-    prepared = prepare(question)
-    step = load or step_load(deployment)
-    check_load(deployment, step, prepared.graph.symbols)
-    check_encoder_alone(deployment, step, prepared.graph)
+    deployment, prepared = question.deployment, prepare(question)
+    step = _checked(prepared, load or step_load(deployment))
     solved = solve_step(prepared, step)
     rule_sets = _rule_sets(solved)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
@@ -49,9 +55,8 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
     hashes = parts(question, prepared.scheme, solved.engine)
     times = _step_time(solved, rule_sets)
     memory = whole_memory_plan(prepared, step)
-    asked = deployment.workload
-    workload = workload_plan(prepared, asked) if asked and asked.batch else None
-    result = digest([plain(times), plain(memory), plain(kernels), plain(nodes), plain(workload)])
+    workload = _batch(prepared)
+    result = digest([plain(each) for each in (times, memory, kernels, nodes, workload)])
     return Plan(
         FORMAT,
         plan_id(hashes),
@@ -76,6 +81,20 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
         kernel_order(solved, kernels),
         speculation_plan(prepared, step, times.time_s),
     )
+
+
+def _checked(prepared: Prepared, step: StepLoad) -> StepLoad:
+    """The step, if the graph can run it. Raises SpecError at its place."""
+    deployment, graph = prepared.question.deployment, prepared.graph
+    check_load(deployment, step, graph.symbols)
+    check_encoder_alone(deployment, step, graph)
+    return step
+
+
+def _batch(prepared: Prepared) -> WorkloadPlan | None:
+    """The static batch that is asked for; None of any other load."""
+    asked = prepared.question.deployment.workload
+    return workload_plan(prepared, asked) if asked and asked.batch else None
 
 
 def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
@@ -221,7 +240,7 @@ def describe_load(deployment: Any, step: StepLoad) -> str:
 def _cost(question: Question, times: StepTime) -> CostPlan:
     deployment = question.deployment
     parallel = deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    gpus = parallel.gpus
     price = deployment.price
     per_hour = price * gpus if price is not None else None
     million = None

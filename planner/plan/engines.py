@@ -17,7 +17,8 @@ def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
         "engine",
         (id(spec), id(gpu), asked.version, kind),
         tuple((name, type(value), value) for name, value in asked.flags.items()),
-        (parallel.tensor, parallel.data, parallel.pipeline, parallel.expert),
+        tuple(parallel.model_dump().values()),
+        deployment.speculation is not None,
         (formats.weights, formats.matmul, formats.activations, formats.kv_cache),
     )
 

@@ -108,6 +108,9 @@ def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
 def _layout(deployment: DeploymentSpec) -> Any:
     """Ranks, and the nodes they lie on where there are several."""
     ranks = deployment.parallel.model_dump()
+    for name in ("context", "prefill_context"):
+        if ranks[name] == 1:
+            del ranks[name]  # plans from before it was known keep their names
     if deployment.network is None:
         return ranks
     return [ranks, deployment.nodes, deployment.network.model_dump()]

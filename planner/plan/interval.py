@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from planner.capture.solve import Kernel, Solution
 from planner.num import Number, as_float, expm1, maximum, minimum, square_root, where
@@ -55,12 +56,43 @@ def interval(
     return where(alike, low_s, wide_s[0]), where(alike, high_s, wide_s[1])
 
 
+@dataclass(frozen=True)
+class Uncertain:
+    """What all repeats of a kernel take, and how sure that is."""
+
+    family: str
+    time_s: Number
+    log_low: Number
+    log_high: Number
+    """80 % interval of log(real / predicted)."""
+    borrowed: bool = False
+
+
+def width(kernels: Sequence[Uncertain], *, upward: bool) -> Number:
+    """Seconds from the sum of kernels to an end of its 80 % interval."""
+    own: Number = 0.0
+    shared: defaultdict[str, Number] = defaultdict(float)
+    for kernel in kernels:
+        log = kernel.log_high if upward else kernel.log_low
+        part = kernel.time_s * abs(expm1(log))
+        if not kernel.borrowed:
+            own = own + part**2
+            part = kernel.time_s * SHARED
+        shared[kernel.family] = shared[kernel.family] + part
+    return square_root(own + sum(each**2 for each in shared.values()))
+
+
 def _of_kernels(solution: Solution) -> tuple[Number, Number] | None:
-    totals = list(kernel_totals(solution))
-    if any(kernel.time.log_low is None or kernel.time.log_high is None for kernel, _ in totals):
-        return None
+    totals = []
+    for kernel, time_s in kernel_totals(solution):
+        time = kernel.time
+        if time.log_low is None or time.log_high is None:
+            return None
+        totals.append(
+            Uncertain(time.family, time_s, time.log_low, time.log_high, borrowed=time.borrowed)
+        )
     time_s = solution.timeline.time_s
-    down, up = (_width(totals, upward=upward) for upward in (False, True))
+    down, up = (width(totals, upward=upward) for upward in (False, True))
     return maximum(0.0, time_s - down), time_s + up
 
 
@@ -72,17 +104,3 @@ def kernel_totals(solution: Solution) -> Iterator[tuple[Kernel, Number]]:
             _, before = found.get(id(kernel), (kernel, 0.0))
             found[id(kernel)] = (kernel, before + run.times * as_float(kernel.time.time_s))
     yield from found.values()
-
-
-def _width(totals: list[tuple[Kernel, Number]], *, upward: bool) -> Number:
-    own: Number = 0.0
-    shared: defaultdict[str, Number] = defaultdict(float)
-    for kernel, time_s in totals:
-        log = kernel.time.log_high if upward else kernel.time.log_low
-        assert log is not None
-        part = time_s * abs(expm1(log))
-        if not kernel.time.borrowed:
-            own = own + part**2
-            part = time_s * SHARED
-        shared[kernel.time.family] = shared[kernel.time.family] + part
-    return square_root(own + sum(width**2 for width in shared.values()))

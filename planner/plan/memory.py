@@ -13,9 +13,10 @@ from planner.cost.reserve import levers
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops.types import Load, SequenceGroup
+from planner.plan.context import most_context
 from planner.plan.load import StepLoad, step_load
 from planner.plan.memory_types import MemoryPlan
-from planner.plan.prepare import Prepared, prepare
+from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 
@@ -116,12 +117,29 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
         yield "precision.weights=fp8"
+    yield from _shared(prepared)
     yield from _wider(prepared)
     if found.max_batch:
         yield from _smaller(deployment, "batch", found.max_batch * deployment.parallel.data)
     longest = max((g.kv_tokens for g in step_load(deployment).load.groups), default=0)
     if found.max_context and found.max_context >= longest / _WORTH_LESS:
         yield from _smaller(deployment, "context", found.max_context)
+
+
+def _shared(prepared: Prepared) -> Iterator[str]:
+    """Ranks that hold the same KV share it."""
+    most = widest_context(prepared)
+    if most > 1 and _fits(prepared, parallel={"context": most}):
+        yield f"parallel.context={most}"
+
+
+def widest_context(prepared: Prepared) -> int:
+    """Ranks that could share a context beyond those that do; 1 where there are none."""
+    parallel = prepared.question.deployment.parallel
+    if parallel.tensor == 1:
+        return 1
+    most = most_context(parallel.tensor, whole_graph(prepared))
+    return most if most > parallel.context else 1
 
 
 def _wider(prepared: Prepared) -> Iterator[str]:

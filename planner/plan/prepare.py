@@ -20,11 +20,14 @@ from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
 from planner.graph.types import ModelGraph
 from planner.ops.types import ExpertLayout, Formats
+from planner.plan.context import check_context
 from planner.plan.engines import engine_of
 from planner.plan.identity import model_digest
-from planner.plan.layout import check_experts, expert_layout
+from planner.plan.layout import check_experts, layout_of
+from planner.plan.load import StepLoad, step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
+from planner.spec.origin import Origin
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
 
@@ -43,6 +46,8 @@ class Prepared:
     """What one rank of each pipeline stage holds; of no pipeline the graph itself."""
     adjusted: Adjustments
     """What whole runs on this machine say."""
+    layout: ExpertLayout
+    """How ranks share the model."""
 
     @property
     def formats(self) -> Formats:
@@ -82,36 +87,36 @@ def network_of(deployment: DeploymentSpec) -> Network | None:
     if deployment.network is None or not deployment.nodes:
         return None
     parallel, link = deployment.parallel, deployment.network
-    replica = parallel.tensor * parallel.pipeline
-    each = replica * parallel.data // deployment.nodes
+    replica = parallel.replica
+    each = parallel.gpus // deployment.nodes
     return Network(each, link.bandwidth, link.latency, parallel.tensor, replica)
 
 
-def prepare(question: Question) -> Prepared:
-    """Build the graph of a question on one rank. Raises SpecError with every fault."""
+def for_step(prepared: Prepared, step: StepLoad) -> Prepared:
+    """The question as the engine lays it out for a step of that size."""
+    layout = layout_of(prepared.question, prepared.formats, step)
+    return prepared if layout == prepared.layout else prepare(prepared.question, step)
+
+
+def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
+    """Build the graph of a question on one rank, laid out for its own step or another.
+
+    Raises SpecError with every fault.
+    """
     deployment = question.deployment
     chosen = scheme_of(question)
-    layout = expert_layout(question, chosen.formats)
-    ranks = max(layout.tensor, layout.experts)
-    origin = deployment.origin.at("parallel", "tensor" if layout.experts == 1 else "expert")
+    step = step or step_load(deployment)
+    layout = layout_of(question, chosen.formats, step)
+    ranks, origin = _ranks(question, layout)
     if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
         message = (
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
-    try:
-        graph = remembered(
-            ("graph", model_digest(question), chosen, layout),
-            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
-        )
-    except FormatsError:
-        raise
-    except SpecError as error:
-        if ranks == 1:
-            raise
-        message = f"{question.model.title} does not split over {ranks} GPUs"
-        reasons = sorted({fault.message for fault in error.faults})
-        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
+        seen = engine_of(question, chosen.formats, step.kind)
+        check_context(deployment, seen, _on_one_rank(question, chosen))
+    graph = _graph(question, chosen, layout)
     check_experts(deployment, graph)
     whole, stages = _staged(question, (chosen, layout), graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
@@ -123,7 +128,34 @@ def prepare(question: Question) -> Prepared:
         Constants(candidates(measured, named, question.gpu, engine), question.gpu.name),
         stages,
         adjustments(measured, named, question.gpu.name, engine),
+        layout,
     )
+
+
+def _graph(question: Question, chosen: Scheme, layout: ExpertLayout) -> ModelGraph:
+    """The graph on one rank. Raises SpecError, at what asks for ranks if those may be why."""
+    ranks, origin = _ranks(question, layout)
+    try:
+        graph: ModelGraph = remembered(
+            ("graph", model_digest(question), chosen, layout),
+            lambda: model_graph(question.model, question.blocks, chosen, layout=layout),
+        )
+    except FormatsError:
+        raise
+    except SpecError as error:
+        if ranks == 1:
+            raise
+        message = f"{question.model.title} does not split over {ranks} GPUs"
+        reasons = sorted({fault.message for fault in error.faults})
+        raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error
+    return graph
+
+
+def _ranks(question: Question, layout: ExpertLayout) -> tuple[int, Origin]:
+    """Ranks that share a step, and the place that asks for them."""
+    ranks = max(layout.tensor * layout.prompts, layout.experts)
+    field = "tensor" if layout.experts == 1 else "expert"
+    return ranks, question.deployment.origin.at("parallel", field)
 
 
 def _staged(
@@ -153,7 +185,15 @@ def _staged(
 
 def whole_graph(prepared: Prepared) -> ModelGraph:
     """The model's graph on one rank, whose totals several ranks don't show."""
-    question, chosen = prepared.question, prepared.scheme
+    return _on_one_rank(prepared.question, prepared.scheme)
+
+
+def graph_on_one_rank(question: Question) -> ModelGraph:
+    """The same of a question that may not be possible as asked. Raises SpecError."""
+    return _on_one_rank(question, scheme_of(question))
+
+
+def _on_one_rank(question: Question, chosen: Scheme) -> ModelGraph:
     key = ("graph", model_digest(question), chosen, ExpertLayout())
     graph: ModelGraph = remembered(
         key, lambda: model_graph(question.model, question.blocks, chosen)

@@ -10,8 +10,11 @@ class Range:
     """A figure in SI with its 80 % interval; low and high are None where nothing tells them."""
 
     value: float
+    """The figure itself, in the unit of the field that holds it."""
     low: float | None = None
+    """Its lower end."""
     high: float | None = None
+    """Its upper end."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,11 @@ class ServingPlan:
     """Closed-loop serving in steady state."""
 
     concurrency: int
+    """Users over all replicas, each with one request at a time."""
     input: int
+    """Prompt tokens of a request."""
     output: int
+    """Tokens each generates."""
     ttft_s: Range
     """Mean time to the first token, from the user's send."""
     tpot_s: Range
@@ -50,9 +56,11 @@ class ServingPlan:
     total_tokens_per_s: float
     """Input and output tokens over all GPUs."""
     output_tokens_per_s_per_gpu: float
+    """Output tokens over the number of GPUs."""
     tokens_per_s_per_user: float
     """1 / TPOT: what one user sees stream."""
     requests_per_s: float
+    """Over all GPUs."""
     running: int
     """Sequences in the engine at once on a replica, decoding or in prefill."""
     waiting: int
@@ -64,6 +72,7 @@ class ServingPlan:
     device_share: float
     """Of the time that the GPUs compute."""
     decode: StepKind
+    """Steps without prompt tokens."""
     prefill: StepKind
     """Steps with prompt tokens; with the decoding sequences where the engine mixes them."""
     limit: str

@@ -12,12 +12,12 @@ from planner.capture.types import MODES, Decision, FixedCosts, Mode
 from planner.cost.adjust import Adjustments
 from planner.cost.annotate import BlockCosts, annotate
 from planner.cost.engine import Engine
-from planner.cost.estimator import Estimate, Estimator
-from planner.cost.types import KernelWork
+from planner.cost.estimator import Estimate, Estimator, Kernel
 from planner.fusion.groups import RuleSet, Structure, signature, structure
 from planner.graph.active import active, idle_symbols
 from planner.graph.types import ModelGraph
-from planner.ops.types import Load
+from planner.ops.context_prompts import shared_prompts
+from planner.ops.types import ExpertLayout, Load
 from planner.plan.identity import spec_digest
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad
@@ -27,9 +27,10 @@ from planner.plan.prepare import Prepared
 from planner.spec.types import Scalar
 
 
-def behaviour(engine: Engine, step: StepLoad) -> Hashable:
-    """All that an engine's flags and version can change about a step."""
-    return signature(engine, "engine"), decide(engine, step.tokens), fixed_costs(engine)
+def behaviour(engine: Engine, step: StepLoad, graph: ModelGraph) -> Hashable:
+    """All that an engine's flags and version can change about a step of a graph."""
+    groups = signature(engine, "engine", graph.op_names)
+    return groups, decide(engine, step.tokens), fixed_costs(engine)
 
 
 def running(graph: ModelGraph, load: Load) -> ModelGraph:
@@ -48,7 +49,8 @@ def layout_of(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Layout:
         return layout(structure(graph, engine, rule_set), engine)
 
     spec = spec_digest(engine.spec)
-    key = ("layout", id(graph), spec, signature(engine, rule_set), splitting(engine))
+    rules = signature(engine, rule_set, graph.op_names)
+    key = ("layout", id(graph), spec, rules, splitting(engine))
     kept: Layout = remembered(key, new)
     # an id may be that of a graph that is gone
     return kept if kept.structure.graph is graph else new()
@@ -106,7 +108,7 @@ def solve_step(
     step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
-    micro = micro_batches(step, deployment.parallel.pipeline)
+    micro = micro_batches(_on_one_group(step, prepared.layout), deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)
     graph = running(graph, step.load)
@@ -116,6 +118,11 @@ def solve_step(
     wanted = dict.fromkeys((*modes, decision.mode))
     solutions = {mode: solver.solve("engine", mode) for mode in wanted}
     return SolvedStep(step, engine, fixed, decision, solutions, solver)
+
+
+def _on_one_group(step: StepLoad, layout: ExpertLayout) -> StepLoad:
+    """The step of one of the groups of ranks that share prompts."""
+    return replace(step, load=shared_prompts(step.load, layout.prompts))
 
 
 def _in_front(graph: ModelGraph, step: StepLoad) -> tuple[StepLoad, ModelGraph]:
@@ -164,7 +171,7 @@ class Solver:
     graph: ModelGraph
     """What of the model's graph this step runs."""
     _costs: dict[int, tuple[BlockCosts, ...]] = field(default_factory=dict)
-    _known: dict[int, dict[str, tuple[KernelWork, Estimate]]] = field(default_factory=dict)
+    _known: dict[int, dict[str, tuple[Kernel, Estimate]]] = field(default_factory=dict)
     _problems: dict[tuple[RuleSet, int], Problem] = field(default_factory=dict)
 
     def learn(self, other: Solver) -> None:

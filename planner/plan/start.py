@@ -10,7 +10,7 @@ from planner.cost.reserve import Reserve, levers
 from planner.cost.start import Start, largest, start
 from planner.errors import SpecError
 from planner.plan.load import StepLoad
-from planner.plan.memory import changed, memory_plan, prepared_budget
+from planner.plan.memory import changed, memory_plan, prepared_budget, widest_context
 from planner.plan.memory_types import FreedMemory, MemoryPlan, StartPlan
 from planner.plan.prepare import Prepared, prepare
 from planner.spec.types import Scalar
@@ -81,6 +81,8 @@ def _changes(prepared: Prepared, engine: Engine) -> Iterator[tuple[str, Prepared
     ranks = 2 * prepared.question.deployment.parallel.tensor
     wider = round(min(share + _STEP, _MOST), 3)
     asked: list[tuple[str, str, Scalar]] = [("parallel", "tensor", ranks)]
+    if (shared := widest_context(prepared)) > 1:
+        asked.append(("parallel", "context", shared))
     if wider > share:
         asked.append(("memory", "utilization", wider))
     if prepared.formats.kv_cache in {"bf16", "fp16"}:

@@ -22,6 +22,7 @@ from planner.cost.estimator import BOUNDS
 from planner.cost.memory import missing_bytes, needed_bytes
 from planner.fusion.groups import limits
 from planner.fusion.types import SearchTooLarge
+from planner.graph.active import idle_symbols
 from planner.graph.types import ModelGraph
 from planner.num import Number, as_float, ceil_div, is_array, maximum, minimum, where
 from planner.ops.types import Load, SequenceGroup
@@ -73,7 +74,44 @@ def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK
     The step that the deployment itself names is left aside; it must be a decode step. Raises
     SpecError as `assemble` does for what no batch or context changes.
     """
-    return _Sweep(prepare(question), batch * 1.0, context * 1.0).decodes(chunk)
+    import numpy as np
+
+    batch, context = batch * 1.0, context * 1.0
+    found = Decodes(*(np.full(len(batch), np.nan) for _ in fields(Decodes)))
+    for prepared, places in _laid_out(question, batch):
+        part = _Sweep(prepared, batch[places], context[places]).decodes(chunk)
+        for item in fields(Decodes):
+            getattr(found, item.name)[places] = getattr(part, item.name)
+    return found
+
+
+def _laid_out(question: Question, batch: Array) -> Iterator[tuple[Prepared, Any]]:
+    """The question as the engine lays it out, and the rows that are: by the size of their step.
+
+    An engine changes its layout at one size, if at all (`planner.plan.layout.layout_of`).
+    """
+    import numpy as np
+
+    deployment = question.deployment
+    sizes = ceil_div(batch, deployment.parallel.data)
+    distinct = np.unique(sizes)
+    if not len(distinct):
+        return
+
+    def of(size: float) -> Prepared:
+        return prepare(question, decode(int(size), 2, drafted(deployment)))
+
+    first, last = of(distinct[0]), of(distinct[-1])
+    if first.layout == last.layout:
+        yield first, slice(None)
+        return
+    low, high = 0, len(distinct) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        alike = of(distinct[middle]).layout == first.layout
+        low, high = (middle, high) if alike else (low, middle)
+    yield first, np.flatnonzero(sizes <= distinct[low])
+    yield last, np.flatnonzero(sizes > distinct[low])
 
 
 @dataclass(eq=False)
@@ -148,6 +186,13 @@ class _Sweep:
         return running(self.prepared.graph.alone, decode(1, 2, self.drafts).load)
 
     @cached_property
+    def _begins_alike(self) -> bool:
+        """Whether a sequence's first token runs the same kernels as any other."""
+        graph = self.prepared.graph
+        first, later = (decode(1, context, self.drafts).load for context in (1, 2))
+        return graph.encoder is None and idle_symbols(graph, first) == idle_symbols(graph, later)
+
+    @cached_property
     def layout(self) -> Layout:
         """The groups of the engine's rules."""
         return layout_of(self.graph, self.engine, "engine")
@@ -173,8 +218,7 @@ class _Sweep:
         codes = np.asarray(self.modes[0] * (1 + self.parts.max()) + self.parts)
         for over in self._over.values():
             _, codes = np.unique(codes * 2 + over, return_inverse=True)
-        # in its first step a prompt is there with its encoder: those are planned by themselves
-        taken = (self.context > 1) | (self.prepared.graph.encoder is None)
+        taken = (self.context > 1) | self._begins_alike
         for code in np.unique(codes[taken]):
             places = np.flatnonzero(taken & (codes == code))
             yield from (places[n : n + chunk] for n in range(0, len(places), chunk))

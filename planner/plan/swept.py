@@ -78,12 +78,6 @@ class Line:
         return False, not self.fits, -value if RANKINGS[name] else value
 
 
-def gpus_of(deployment: DeploymentSpec) -> int:
-    """GPUs of a deployment: tensor × pipeline × data."""
-    parallel = deployment.parallel
-    return parallel.tensor * parallel.pipeline * parallel.data
-
-
 def line_of(answer: Answer, deployment: DeploymentSpec) -> Line:
     """The line of a row that was planned by itself."""
     plan = answer.plan
@@ -93,7 +87,7 @@ def line_of(answer: Answer, deployment: DeploymentSpec) -> Line:
         answer.bound,
         plan.step.mode,
         _tok_s(plan, answer.predicted),
-        gpus_of(deployment),
+        deployment.parallel.gpus,
         deployment.price,
         answer.verdict,
         answer.ratio,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from planner.cost.scheduler import scheduler
 from planner.num import ceil_div
 from planner.plan.load import StepLoad, decode, prefill, share
-from planner.plan.prepare import Prepared
+from planner.plan.prepare import Prepared, for_step
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
@@ -115,4 +115,5 @@ def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]
 
 
 def _time(prepared: Prepared, step: StepLoad) -> float:
-    return float(solve_step(prepared, step, modes=()).chosen.timeline.time_s)
+    solved = solve_step(for_step(prepared, step), step, modes=())
+    return float(solved.chosen.timeline.time_s)

@@ -77,6 +77,8 @@ def splits_view(found: Sequence[Split]) -> RenderableType:
         ways = (split.tensor, split.pipeline, split.expert, split.gpus)
         rates = (rate(split.tokens_per_s), rate(split.tokens_per_s_per_gpu))
         remark = "" if split.fits else "does not fit"
+        if split.context > 1:
+            remark = f"each context over {split.context} ranks"
         rows.add_row(*map(str, ways), show_seconds(split.step_s), *rates, remark)
     return Group(heading("Splits that were planned, by tokens a second and GPU"), rows)
 

@@ -51,6 +51,7 @@ def closed_loop(workload: Workload) -> ClosedLoop:
         workload.concurrency,
         workload.input,
         workload.output,
+        workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
     )
@@ -67,7 +68,7 @@ def serve(question: Question) -> ServingPlan:
     asked = closed_loop(deployment.workload)
     parallel = deployment.parallel
     replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
-    return _plan(replica, asked, parallel.data, parallel.tensor * parallel.pipeline)
+    return _plan(replica, asked, parallel.data, parallel.replica)
 
 
 def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:

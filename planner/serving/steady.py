@@ -11,8 +11,14 @@ Where prompts and running sequences share a step, a token costs the mean step. W
 first, in steps of their own, running sequences wait for them, and a token costs a decode step and
 its share of the prefill steps.
 
-Left out: evictions when KV runs out, the spread of lengths, and that users keep in step for a while
-after they began at once.
+Whether lengths vary matters. Where they do, users drift apart, and prompts arrive like a Poisson
+stream. Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
+together and come back together: prompts stay in groups that fill a step. Where prompts go first,
+even all groups stay together, since none decodes before the last one's prompts are done: then a
+sequence waits only for the groups behind its own, half of them on average.
+
+Left out: evictions when KV runs out, and that users keep in step for a while although their lengths
+vary.
 """
 
 from __future__ import annotations
@@ -47,6 +53,10 @@ class Mixture:
     """Steps that one prompt takes."""
     prefills: float
     """Steps with prompts for each decode step; where both are one, of all steps."""
+    together: float
+    """Steps with prompts that come one after another: of all users in step, else of one."""
+    stalls: float
+    """Steps with prompts that a sequence waits for between two of its own; none where ``mixed``."""
     mixed: bool
 
     @property
@@ -60,7 +70,7 @@ class Mixture:
         From one on every mixed step is full of prompts, and a token waits for as many as they need.
         """
         if not self.mixed:
-            return decode_s + self.prefills * prefill_s
+            return decode_s + self.stalls * prefill_s
         if self.prefills >= 1:
             return self.prefills * prefill_s
         return (1 - self.prefills) * decode_s + self.prefills * prefill_s
@@ -128,27 +138,34 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
 def _mixture(clock: Clock, asked: ClosedLoop, decoding: int, steps: float) -> Mixture:
     context = asked.input + int(ceil_div(asked.output, 2))
     mixed = clock.scheduler.mixed and steps > 0
-    chunks, prompts, prefills = _prefill(clock, asked, decoding, decoding / max(steps, 1.0))
+    chunks, prompts, prefills = _prefill(clock, asked, decoding, max(steps, 1.0))
     decode = clock.tick(decoding, context)
     prefill = clock.tick(decoding if mixed else 0, context, prompts)
-    return Mixture(decode, prefill, decoding, prompts, chunks, prefills, mixed)
+    together, stalls = float(chunks), 0.0 if mixed else prefills
+    if not mixed and not asked.spread:
+        together = decoding * chunks / prompts.count
+        stalls = (together - chunks) / 2 / max(steps, 1.0)
+    return Mixture(decode, prefill, decoding, prompts, chunks, prefills, together, stalls, mixed)
 
 
 def _prefill(
-    clock: Clock, asked: ClosedLoop, decoding: int, arriving: float
+    clock: Clock, asked: ClosedLoop, decoding: int, steps: float
 ) -> tuple[int, Prompts, float]:
     """Steps that one prompt takes, the prompts of such a step, and how many of them there are for
-    each decode step in which so many requests arrive.
+    each decode step.
     """
     scheduler, tokens = clock.scheduler, fresh(asked)
-    cached = asked.input - tokens
+    arriving, cached = decoding / steps, asked.input - tokens
     room = prompt_budget(clock, decoding)
     if tokens > room and scheduler.chunked:
         chunks = int(ceil_div(tokens, room))
         size = int(ceil_div(tokens, chunks))
         return chunks, Prompts(1, size, cached + (tokens - size) // 2), arriving * chunks
-    at_once = arriving / -math.expm1(-arriving)  # of steps in which any arrive, as they come
-    count = max(1, min(room // tokens, round(at_once)))
+    together = max(1, room // tokens)
+    if not asked.spread:
+        count = min(decoding, together)
+    else:  # of steps in which any arrive, as they come
+        count = max(1, min(together, round(arriving / -math.expm1(-arriving))))
     return 1, Prompts(count, tokens, cached), arriving / count
 
 
@@ -164,11 +181,16 @@ def first_token_s(
 ) -> float:
     """From a send to the first token: front end, the step that runs, prompts ahead, its own.
 
-    Prompts ahead as in a queue with constant service (Pollaczek-Khinchine). An asynchronous
-    scheduler has put together the next step already when a request arrives.
+    Prompts ahead as in a queue with constant service (Pollaczek-Khinchine) where users drift apart;
+    of users in step half of the groups that come with its own. An asynchronous scheduler has put
+    together the next step already when a request arrives.
     """
     service_s = mixture.chunks * prefill_s
-    load = min(mixture.prefill_share, _MOST_LOAD)
-    ahead_s = load / (2 * (1 - load)) * service_s
-    running_s = step_s * (1.5 if clock.scheduler.asynchronous else 0.5)
+    if asked.spread:
+        load = min(mixture.prefill_share, _MOST_LOAD)
+        ahead_s = load / (2 * (1 - load)) * service_s
+    else:
+        ahead_s = (mixture.together - mixture.chunks) / 2 * prefill_s
+    ahead = 1 if clock.scheduler.asynchronous else 0
+    running_s = step_s * (clock.scheduler.poll_steps / 2 + ahead)
     return clock.host.arrival_s(fresh(asked)) + running_s + ahead_s + service_s

@@ -21,7 +21,7 @@ def check(deployment: DeploymentSpec) -> list[Fault]:
     """Every fault of a deployment whose fields are each right by themselves."""
     faults = [*_gaps(deployment), *_question(deployment), *_groups(deployment)]
     faults += [*_unbuilt(deployment), *_experts(deployment), *_nodes(deployment)]
-    faults += _speculation(deployment)
+    faults += [*_context(deployment), *_speculation(deployment)]
     if deployment.step:
         faults += _members(deployment.step)
     return faults
@@ -106,19 +106,30 @@ def _groups(deployment: DeploymentSpec) -> list[Fault]:
 def _experts(deployment: DeploymentSpec) -> list[Fault]:
     """Experts lie over the ranks of each replica, or over those of all replicas."""
     parallel = deployment.parallel
-    tensor, everywhere = parallel.tensor, parallel.tensor * parallel.data
+    tensor, replicas = parallel.tensor, parallel.data * parallel.prefill_context
+    everywhere = tensor * replicas
     if tensor % parallel.expert == 0 or parallel.expert == everywhere:
         return []
     place = parallel.origin.at("expert")
-    message = f"{parallel.expert} do not fit tensor {tensor} × data {parallel.data} ranks"
+    message = f"{parallel.expert} do not fit tensor {tensor} × data {replicas} ranks"
     hint = f"a divisor of {tensor}, or {everywhere}: expert parallelism reuses those ranks"
     return [place.fault(said(place.path, message), hint)]
+
+
+def _context(deployment: DeploymentSpec) -> list[Fault]:
+    """Ranks that share a context are tensor ranks side by side."""
+    parallel = deployment.parallel
+    if parallel.tensor % parallel.context == 0:
+        return []
+    place = parallel.origin.at("context")
+    message = f"{parallel.context} do not divide tensor {parallel.tensor} ranks"
+    return [place.fault(said(place.path, message), f"a divisor of {parallel.tensor}")]
 
 
 def _nodes(deployment: DeploymentSpec) -> list[Fault]:
     """Several nodes share the GPUs evenly, and something joins them."""
     nodes, parallel = deployment.nodes or 1, deployment.parallel
-    gpus = parallel.tensor * parallel.pipeline * parallel.data
+    gpus = parallel.gpus
     if deployment.network and nodes == 1:
         place = deployment.origin.at("network")
         message = "one node needs no network: the gpu spec's `link` joins its GPUs"
@@ -130,7 +141,11 @@ def _nodes(deployment: DeploymentSpec) -> list[Fault]:
     if gpus % nodes:
         place = deployment.origin.at("nodes")
         message = f"{gpus} GPUs do not lie evenly on {nodes} nodes"
-        return [place.fault(said(place.path, message), "tensor × pipeline × data of them")]
+        return [
+            place.fault(
+                said(place.path, message), "tensor × pipeline × data × prefill_context of them"
+            )
+        ]
     return []
 
 
@@ -155,7 +170,9 @@ def _load(deployment: DeploymentSpec) -> list[Fault]:
         place = workload.origin.at("concurrency")
         message = said(place.path, "a batch is served once, users come again: give one of them")
         return [place.fault(message, "drop workload.batch", key=True)]
-    alone = [name for name in ("cached", "requests") if getattr(workload, name) is not None]
+    alone = [
+        name for name in ("spread", "cached", "requests") if getattr(workload, name) is not None
+    ]
     if alone and workload.concurrency is None:
         place = workload.origin.at(alone[0])
         return [place.fault(said(place.path, "needs workload.concurrency"), key=True)]

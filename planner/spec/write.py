@@ -36,12 +36,18 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _entry(key: str, value: Any) -> list[str]:
+_DEEP = {"blocks": 3}
+"""Keys whose values are written key by key further down: block, field of a block, node."""
+
+
+def _entry(key: str, value: Any, depth: int = 1) -> list[str]:
     flow = f"{_scalar(key)}: {_flow(value)}"
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return [f"{_scalar(key)}:", *(f"  - {_flow(item)}" for item in value)]
-    if isinstance(value, dict) and value and len(flow) > WIDTH:
-        return [f"{_scalar(key)}:", *(f"  {_scalar(k)}: {_flow(v)}" for k, v in value.items())]
+    depth = _DEEP.get(key, depth)
+    if isinstance(value, dict) and value and depth and len(flow) > WIDTH:
+        inner = [line for k, v in value.items() for line in _entry(k, v, depth - 1)]
+        return [f"{_scalar(key)}:", *(f"  {line}" for line in inner)]
     return [flow]
 
 

@@ -32,8 +32,11 @@ FACTS = {
     "expert",
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
-PARTS |= {"moe_dispatch", "moe_combine"}
+PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
+PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
+PARTS |= {"context_prefix", "context_prompts"}
 PARTS |= {
     f"{op}.{part}"
     for op in ("mla_prefill", "mla_decode", "mla_sparse")
@@ -41,6 +44,8 @@ PARTS |= {
 }
 
 KERNELS = """
+_correct_attn_cp_out_kernel
+merge_attn_states_kernel
 _causal_conv1d_fwd_kernel
 _causal_conv1d_update_kernel
 fused_recurrent_gated_delta_rule_fwd_kernel

@@ -100,7 +100,7 @@ def test_v0_runs_hand_written_kernels_where_v1_compiles():
         ("0.6", "t4", "xformers-attention"),
         ("0.8", "h100-sxm", "flash-attention-3"),
         ("0.8", "b200-sxm", "flash-attention-2-blackwell"),
-        ("0.10", "b200-sxm", "flashinfer-attention"),
+        ("0.10", "b200-sxm", "flashinfer-generated-attention"),
         ("0.12", "h100-sxm", "flash-attention-3"),
         ("0.26", "l40s", "flash-attention-2"),
     ],

@@ -53,7 +53,7 @@ def test_every_version_that_public_runs_name_is_described(name, version):
 def test_every_figure_says_where_it_was_read(name, version):
     """All twelve choices of the scheduler, less its sources, and all seven host times."""
     said = dict(schedules(name, version).sources)
-    assert len(said) == 11
+    assert len(said) == 12
     assert "catalogue" not in said.values()
     costs = dict(spends(name, version).sources)
     assert len(costs) == 7
@@ -143,6 +143,13 @@ def test_v1_without_chunks_holds_the_longest_sequence():
     """vllm@0.12.0 engine/arg_utils.py:1994: max(max_model_len, 8192)."""
     found = schedules("vllm", "0.12", longest=LONG, flags="enable_chunked_prefill: false")
     assert (found.mixed, found.tokens, found.longest_prompt) == (True, LONG, LONG)
+
+
+def test_early_v1_cuts_prompts_whatever_the_flag_says():
+    """vllm@0.8.5 engine/arg_utils.py:1569, vllm@0.10.2 engine/arg_utils.py:1623."""
+    for version in ("0.8", "0.10"):
+        found = schedules("vllm", version, longest=LONG, flags="enable_chunked_prefill: false")
+        assert (found.chunked, found.tokens) == (True, 8192)
 
 
 @pytest.mark.parametrize(

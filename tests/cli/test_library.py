@@ -37,7 +37,7 @@ def test_the_steps_of_a_plan_can_be_taken_one_by_one(deployment):
     from pathlib import Path
 
     asked = planner.ask(planner.load_deployment(Path(deployment)), planner.Catalog.standard())
-    plan = planner.assemble(asked)
+    plan = planner.plan_question(asked)
     assert plan == planner.plan_file(deployment)
     assert planner.diff(plan, plan).parts == ()
 

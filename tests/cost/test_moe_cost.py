@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cost_engines import BACKEND, engine
 
 from planner.cost.annotate import annotate
 from planner.cost.constants import Candidate, Constants, candidates
@@ -12,6 +13,8 @@ from planner.cost.kernel import border, kernel_work
 from planner.cost.kernels import collective, moe
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.moe import MoeShape
+from planner.cost.profile import Holding, activation_bytes, expert_bytes, live_bytes
+from planner.cost.reserve import Reserve
 from planner.cost.types import device
 from planner.graph.build import model_graph
 from planner.graph.window import Window
@@ -139,3 +142,43 @@ def test_candidates_are_what_constants_draw_on():
     fitted = Constants([]).moe("triton", "bf16", "bf16")
     assert fitted.evidence == "datasheet"
     assert isinstance(constants("h100-sxm-vllm").candidates[0], Candidate)
+
+
+def test_buffers_between_grouped_gemms_are_alive_while_experts_run():
+    """Qwen3-30B-A3B, 100 tokens to 8 experts each, hidden 2,048, width 768.
+
+    Separate: 800 rows of max(768, 2,048) and of max(2 · 768, 2,048). Shared: of
+    max(2 · 768, 2,048) and of 768. Two bytes an element, beside what is alive anyway.
+    """
+    model = CATALOG.find("model", "qwen3-30b-a3b")
+    block = model_graph(model, blocks_of(model, CATALOG), BF16).kinds[1]
+    load = Load((SequenceGroup(1, 100, 100),))
+    least = live_bytes(block, load)
+    separate = live_bytes(block, load, Holding(expert_buffers="separate"))
+    shared = live_bytes(block, load, Holding(expert_buffers="shared"))
+    assert separate - shared == 2 * 800 * (4096 - 2816)
+    assert 0 < separate - least <= 2 * 800 * 4096
+
+
+def test_kept_buffers_come_on_top_of_the_widest_moment_wherever_it_is():
+    """As separate ones: 2 · 800 · 4,096 bytes of Qwen3-30B-A3B at 100 tokens."""
+    model = CATALOG.find("model", "qwen3-30b-a3b")
+    block = model_graph(model, blocks_of(model, CATALOG), BF16).kinds[1]
+    load = Load((SequenceGroup(1, 100, 100),))
+    experts = next(node for node in block.nodes if node.op_name == "moe")
+    norm = next(node for node in block.nodes if node.op_name == "rms_norm")
+    assert expert_bytes(block, experts, load) == 2 * 800 * 4096
+    assert expert_bytes(block, norm, load) == 0
+    assert live_bytes(block, load, Holding(expert_buffers="kept")) == live_bytes(block, load)
+
+
+def test_a_profile_step_counts_buffers_that_are_kept():
+    """1,000 tokens to 8 experts each: 8,000 · 4,096 elements of two bytes."""
+    model = CATALOG.find("model", "qwen3-30b-a3b")
+    graph = model_graph(model, blocks_of(model, CATALOG), BF16)
+    keeping = BACKEND.replace("memory:\n", "memory:\n  expert_buffers: [{value: kept}]\n")
+    with_, without = (
+        activation_bytes(graph, Reserve(engine(backend=text), DEVICE))
+        for text in (keeping, BACKEND)
+    )
+    assert with_ - without == 2 * 8000 * 4096

@@ -28,6 +28,7 @@ serving:
   preemption: [{value: recompute}]
   asynchronous: [{when: {flag.ahead: true}, value: true}, {value: false}]
   decode_steps: [{value: 1}]
+  poll_steps: [{value: 1, note: every step}]
   host:
     step: [{when: {version: "< 0.10"}, value: 2 ms, source: "a trace"}, {value: 1 ms}]
     sequence: [{value: 10 us}]

@@ -186,7 +186,7 @@ def test_the_examples_plan_together(catalog):
             "step": {"decode": {"batch": 3, "context": 512}},
         },
     )
-    plan = planner.assemble(ask(deployment, catalog))
+    plan = planner.plan_question(ask(deployment, catalog))
     assert {k.rule for k in plan.kernels} >= {"flash-attention", "qkv-merge", "add-norm"}
     assert any(k.straddles for k in plan.kernels if k.rule == "add-norm")
     # sizes 1, 2, 4, 8, 16 … 64: three sequences are padded to 4
@@ -199,7 +199,7 @@ def test_the_graph_that_is_no_language_model_plans(catalog):
     """Its free dim is bound by the step."""
     values = {"model": "two-layers", "gpu": "round-gpu", "backend": {"name": "pytorch-eager"}}
     deployment = loaded("deployment", {**values, "step": {"shapes": {"batch": 64}}})
-    plan = planner.assemble(ask(deployment, catalog))
+    plan = planner.plan_question(ask(deployment, catalog))
     # 784·512 + 512 + 512·10 + 10
     assert plan.model.parameters == 784 * 512 + 512 + 512 * 10 + 10
 
@@ -211,7 +211,7 @@ def node(plan, name):
 
 def bare_roofline():
     """The plan of the README's deployment that can be checked by hand."""
-    return planner.assemble(ask(load_deployment(ROOT / SPEC), Catalog.standard(), "roofline"))
+    return planner.plan_question(ask(load_deployment(ROOT / SPEC), Catalog.standard(), "roofline"))
 
 
 def test_sums_of_the_readme_are_those_of_the_plan():

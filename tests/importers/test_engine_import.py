@@ -174,10 +174,24 @@ def test_json_and_dots_say_the_same(words):
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dp 4 --enable-dp-attention", {"tensor": 2, "data": 4}),
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp-size 8 --ep-size 8", {"tensor": 8, "expert": 8}),
         ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --ep_size 4 --pp_size 2", {"tensor": 4, "pipeline": 2, "expert": 4}),
+        ("vllm serve Qwen/Qwen3-8B -tp 16 -dcp 2 --cp-kv-cache-interleave-size 16", {"tensor": 16, "context": 2}),
+        ("vllm serve Qwen/Qwen3-8B -tp 2 --prefill-context-parallel-size 4", {"tensor": 2, "prefill_context": 4}),
+        # experts over the ranks of all groups
+        ("vllm serve Qwen/Qwen3-8B -tp 2 -pcp 4 --enable-expert-parallel", {"tensor": 2, "expert": 8, "prefill_context": 4}),
+        ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dcp-size 8", {"tensor": 8, "context": 8}),
+        ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --cp_size 2", {"tensor": 4}),
     ],
 )  # fmt: skip
 def test_ranks_are_shared_as_each_engine_says_it(line, parallel):
     assert imported(line).data["parallel"] == parallel
+
+
+def test_a_pass_of_the_compiler_is_a_flag_and_a_size_not_carried_over_is_listed():
+    given = '\'{"pass_config": {"enable_sp": true, "sp_min_token_num": 512}}\''
+    found = imported(f"vllm serve Qwen/Qwen3-8B -tp 2 --compilation-config {given}")
+    assert found.data["backend"]["flags"] == {"enable_sp": True, "sp_min_token_num": 512}
+    left = imported("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --cp_size 2").rows
+    assert [(row.value, row.kind) for row in left if "cp" in row.word] == [("2", "unmodelled")]
 
 
 @pytest.mark.parametrize(
@@ -311,3 +325,8 @@ def test_no_word_is_dropped():
     line = "vllm serve Qwen/Qwen3-8B -tp 2 --port 8000 --zzz 1 stray --enforce-eager --seed 7"
     shown = [word for row in imported(line).rows for word in (row.word, *row.value.split())]
     assert [word for word in line.split()[2:] if word not in shown] == []
+
+
+def test_a_repository_stands_for_its_model_not_for_a_head_that_it_holds_too():
+    """DeepSeek-V3's repository holds its MTP module, which the catalogue describes by itself."""
+    assert imported("vllm serve deepseek-ai/DeepSeek-V3 -tp 8").data["model"] == "deepseek-v3"

@@ -166,6 +166,36 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),
     "flatten": (Example((IMAGE,)),),
+    "elementwise": (
+        Example((ROW, shape(64))),
+        Example((ROW,), {"flops": 4, "weights": 64, "tied": True}),
+        Example((shape(TOKENS, 1),), {"weights": 64, "shape": ROW}),
+    ),
+    "reduction": (
+        Example((IMAGE,), {"shape": shape(BATCH, 3, 1, 1)}),
+        Example((ROW,), {"flops": 7, "weights": 128}),
+    ),
+    "reshape": (Example((IMAGE,), {"shape": shape(BATCH, 3, 64)}),),
+    "columns": (Example((ROW,), {"features": 48}),),
+    "copy": (
+        Example((IMAGE,), {"shape": shape(BATCH, 8, 8, 3)}),
+        Example((ROW, ROW), {"shape": shape(TOKENS, 160), "weights": 32}),
+    ),
+    "conv": (
+        Example((IMAGE,), {"channels": 4, "window": 9, "shape": shape(BATCH, 4, 6, 6)}),
+        Example(
+            (IMAGE,),
+            {
+                "channels": 6,
+                "window": 4,
+                "groups": 3,
+                "bias": False,
+                "transposed": True,
+                "shape": shape(BATCH, 6, 16, 16),
+            },
+        ),
+    ),
+    "pool": (Example((IMAGE,), {"window": 4, "shape": shape(BATCH, 3, 4, 4)}),),
 }
 
 CASES = [

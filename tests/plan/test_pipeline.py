@@ -25,7 +25,7 @@ def plan(tmp_path):
     def make(stages, batch):
         file = tmp_path / "deploy.yaml"
         file.write_text(SPEC.format(stages=stages, batch=batch))
-        return planner.assemble(planner.ask(load_deployment(file), Catalog.standard()))
+        return planner.plan_question(planner.ask(load_deployment(file), Catalog.standard()))
 
     return make
 
@@ -118,7 +118,7 @@ step: {{decode: {{batch: 32, context: 4096}}}}
 def time_of(tmp_path, parallel, nodes):
     file = tmp_path / "nodes.yaml"
     file.write_text(NODES.format(parallel=parallel, nodes=nodes))
-    plan = planner.assemble(planner.ask(load_deployment(file), Catalog.standard()))
+    plan = planner.plan_question(planner.ask(load_deployment(file), Catalog.standard()))
     return plan.step.time_s, plan
 
 

@@ -44,7 +44,7 @@ def test_a_split_says_what_the_plan_of_it_says():
     asked = question("llama-3.3-70b-instruct")
     (four,) = (s for s in splits(asked) if (s.tensor, s.pipeline) == (4, 1))
     text = SPEC.format(model="llama-3.3-70b-instruct", batch=8) + "parallel: {tensor: 4}\n"
-    plan = planner.assemble(
+    plan = planner.plan_question(
         planner.ask(load_text(text.encode(), "d.yaml", "deployment"), Catalog.standard())
     )
     assert four.step_s == plan.step.time_s

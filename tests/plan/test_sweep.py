@@ -32,6 +32,9 @@ STRUCTURES = {
     'backend: {name: vllm, version: "0.6"}\n',
     "stages": "model: llama-3.3-70b-instruct\ngpu: h100-sxm\nparallel: {tensor: 2, pipeline: 3}\n",
     "replicas": "model: llama-3.1-8b-instruct\ngpu: l40s\nparallel: {data: 3}\n",
+    "shared rows": "model: llama-3.3-70b-instruct\ngpu: h100-sxm\nparallel: {tensor: 8}\n"
+    'backend: {name: vllm, version: "0.26", flags: {enable_sp: true}}\n',
+    "a shared context": "model: deepseek-v3\ngpu: h200-sxm\nparallel: {tensor: 8, context: 8}\n",
     "drafts": "model: llama-3.1-8b-instruct\ngpu: h100-sxm\n"
     "speculation: {tokens: 3, acceptance: 0.7}\n",
     "windows": "model: gpt-oss-120b\ngpu: h100-sxm\nparallel: {tensor: 2}\n",
@@ -100,6 +103,11 @@ def test_pieces_change_nothing():
     for name in ("step_s", "low_s", "high_s", "missing_bytes", "bound", "mode"):
         assert getattr(cut, name) == pytest.approx(getattr(whole, name), rel=EQUAL)
         assert getattr(turned, name)[::-1] == pytest.approx(getattr(whole, name), rel=EQUAL)
+
+
+def test_no_rows_have_no_answers():
+    none = np.array([], dtype=int)
+    assert len(decodes(question(STRUCTURES["dense"]), none, none).step_s) == 0
 
 
 def test_what_no_row_can_be_is_refused_at_its_place():

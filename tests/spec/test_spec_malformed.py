@@ -250,15 +250,20 @@ SPEC = {
         "4:17",
         "experts.load: must be one of uniform, balanced, power-law",
     ),
-    "closed loop": (
-        "model: m\ngpu: g\nworkload: {concurrency: 4, input: 1, output: 1}\n",
-        "3:12",
-        "workload.concurrency: not supported yet (give workload.batch",
+    "closed loop of a batch": (
+        "model: m\ngpu: g\nworkload: {batch: 4, concurrency: 4, input: 1, output: 1}\n",
+        "3:22",
+        "workload.concurrency: a batch is served once, users come again: give one of them",
+    ),
+    "spread of a batch": (
+        "model: m\ngpu: g\nworkload: {batch: 4, input: 1, output: 1, spread: 0.2}\n",
+        "3:43",
+        "workload.spread: needs workload.concurrency",
     ),
     "workload without batch": (
         "model: m\ngpu: g\nworkload: {input: 1, output: 1}\n",
         "3:1",
-        "workload: missing field 'batch'",
+        "workload: missing field 'batch' or 'concurrency'",
     ),
     "gpu: figure without unit": (
         gpu("1 TB/s", "1"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,9 +16,13 @@ from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
 from planner.cost.kernels.moe import MODEL, MoeShape
 from planner.ops.moe_load import balanced, power_law
+from planner.spec.catalog import Catalog
+from planner.spec.conditions import holds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from planner.spec.types import Scalar
 
     Columns = dict[str, npt.NDArray[Any]]
 
@@ -43,6 +48,10 @@ KEYS = (
 LEAST_SHARE = 0.1
 """A newer file with fewer of a variant's gated rows than this share of an older one supplements
 it, and is not read."""
+TUNED = "triton-tuned"
+_SHAPE = "expert_shape"
+LEAST_TUNED = 300
+"""Fewer rows with tuned tiles are too few to fit and score a kernel of their own."""
 GROUPED = (7168, 2048, 8, 256)
 """DeepSeek's hidden, intermediate, top-k and experts: its router picks groups first, so that its
 balanced rows touch fewer experts than the columns say."""
@@ -97,7 +106,38 @@ def _parts(table: Table) -> Iterator[Part]:
     variants = [_variant(table, *name.split("|")) for name in distinct]
     for variant in sorted(set(variants) - {""}):
         mine = np.isin(which, [i for i, name in enumerate(variants) if name == variant])
-        yield Part(table, variant, {name: column[mine] for name, column in columns.items()})
+        part = Part(table, variant, {name: column[mine] for name, column in columns.items()})
+        yield from _by_tiles(part)
+
+
+def _by_tiles(part: Part) -> Iterator[Part]:
+    """Triton's rows with tiles of their own, and the others; all together where those are few."""
+    shapes = tuned_shapes(part.table.engine, part.table.gpu, part.format)
+    columns = part.columns
+    experts = columns["num_experts"] // columns["moe_ep_size"]
+    widths = columns["inter_size"] // columns["moe_tp_size"]
+    names = (f"E={e},N={n}" for e, n in zip(experts.tolist(), widths.tolist(), strict=True))
+    mine = np.array([name in shapes for name in names])
+    if not part.variant.startswith("triton_") or mine.sum() < LEAST_TUNED:
+        yield part
+        return
+    for kernel, rows in ((TUNED, mine), ("triton", ~mine)):
+        if rows.any():
+            cut = {name: column[rows] for name, column in columns.items()}
+            yield Part(part.table, f"{kernel}_{part.format}", cut)
+
+
+@functools.cache
+def tuned_shapes(engine: str, gpu: str, weights: str) -> frozenset[str]:
+    """What experts of a rank an engine has tuned tiles for, by the catalogue's rules."""
+    backend = Catalog.standard().find("backend", engine)
+    facts = {"gpu": gpu, "weights": weights}
+    found: set[str] = set()
+    for rule in backend.kernels:
+        own = {name: wanted for name, wanted in rule.when.items() if name != _SHAPE}
+        if rule.kernel == TUNED and holds(own, facts):
+            found |= set(map(str, cast("tuple[Scalar, ...]", rule.when[_SHAPE])))
+    return frozenset(found)
 
 
 def _variant(table: Table, source: str, dtype: str) -> str:

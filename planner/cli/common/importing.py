@@ -46,12 +46,13 @@ def hf_import(file: Path, name: str | None, catalog: Catalog) -> Imported:
         raise UsageError(f"{file} is no Hugging Face config", hint)
     found = hf.converted(data, document, lambda block: catalog.find("block", block), name)
     model = hf.model_of(found)
-    facts = {"architecture": found.architecture, **_sizes(model, catalog)}
+    facts = {"architecture": found.architecture, **sizes(model, catalog)}
     head = [f"Made by `planner import hf` from {file.name} ({found.architecture})"]
     return Imported("import-hf", found.data, {"": [*head, *found.notes]}, facts, found.notes)
 
 
-def _sizes(model: ModelSpec, catalog: Catalog) -> dict[str, Any]:
+def sizes(model: ModelSpec, catalog: Catalog) -> dict[str, Any]:
+    """Parameters of a model, and bytes a token leaves in its cache."""
     wide = Formats("bf16", "bf16", "bf16", "bf16")
     graph = model_graph(model, blocks_of(model, catalog), wide)
     return {"parameters": parameters(graph), "kv_bytes_per_token": kv_bytes_per_token(graph)}

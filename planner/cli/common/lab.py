@@ -77,7 +77,7 @@ def _decode(deployment: DeploymentSpec, dtype: str) -> Decode:
         message = f"the lab runs {ENGINE}, not {deployment.backend.name}"
         faults.append(origin.at("backend", "name").fault(message, f"set backend.name={ENGINE}"))
     parallel = deployment.parallel
-    if parallel.tensor * parallel.pipeline * parallel.data > 1:
+    if parallel.gpus > 1:
         faults.append(origin.at("parallel").fault("the lab runs a step on one device", "tensor: 1"))
     if dtype not in DTYPES:
         message = f"the lab runs {' and '.join(DTYPES)}, not {dtype}"

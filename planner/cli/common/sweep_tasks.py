@@ -11,7 +11,7 @@ from planner.cli.common.cases import Planner, fault_line, faults_line
 from planner.cli.common.planning import catalog_of
 from planner.errors import PlannerError, SpecError
 from planner.plan.sweep import decodes
-from planner.plan.swept import Line, Swept, gpus_of, line_of
+from planner.plan.swept import Line, Swept, line_of
 from planner.spec.cases import Case
 from planner.spec.question import CostModel, ask
 from planner.spec.types import DeploymentSpec
@@ -75,7 +75,7 @@ class Worker:
         except PlannerError as error:
             return Line({}, error=fault_line(deployment.origin.fault(str(error))))
         batch = task.batch.astype(float)
-        return Swept(batch, found_steps, gpus_of(deployment), deployment.price)
+        return Swept(batch, found_steps, deployment.parallel.gpus, deployment.price)
 
 
 class Local:

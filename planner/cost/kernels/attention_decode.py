@@ -80,6 +80,21 @@ KERNELS: dict[str, DecodeKernel] = {
     "xqa-unsplit": DecodeKernel("always", 32, 8, 64, "none"),
 }
 
+_XQA_GROUP = 32
+"""Most query heads of a KV head that XQA packs."""
+
+
+def dispatched(kernel: str | None, heads: float, kv_heads: float) -> str | None:
+    """The kernel that runs where an engine prefers ``kernel``.
+
+    XQA packs the query heads of a KV head; TensorRT-LLM falls back to its masked multi-head
+    attention where there is but one, or more than it packs.
+    """
+    if kernel in {"xqa", "xqa-unsplit"} and not 1 < heads / kv_heads <= _XQA_GROUP:
+        return "mmha"
+    return kernel
+
+
 CONSTANTS = (
     Constant("floor_s", "Launch, drain and the engine's helper kernels", "s", 1e-6, 2e-4, 7e-6),
     Constant("start_s", "Starting a thread block at head size 128", "s", 1e-7, 6e-5, 1.5e-6),

@@ -82,14 +82,16 @@ _LOCAL = (
 
 KERNELS = {
     "triton": _BASE + _L2 + _TILE + _ALL,
+    "triton-tuned": _BASE + _L2 + _TILE + _ALL,
     "xpu": _BASE + _L2 + _TILE + _ALL,
     "cutlass": _BASE + _L2 + _TILE + _LOCAL,
     "trtllm": _BASE + _L2 + _TILE + _LOCAL,
     "deepgemm": _BASE + _L2 + _TILE + _LOCAL,
     "marlin": _BASE + _L2 + _TILE + _LOCAL,
 }
-"""By the variant's first part. ``trtllm`` is the generated kernels of TensorRT-LLM, which vLLM and
-SGLang call through FlashInfer."""
+"""By the variant's first part. ``triton-tuned`` is Triton's with tiles that somebody searched for
+just these experts on this GPU; any other shape runs with an engine's defaults. ``trtllm`` is the
+generated kernels of TensorRT-LLM, which vLLM and SGLang call through FlashInfer."""
 
 
 VARIANTS = {

@@ -38,7 +38,9 @@ def find(text: str, catalog: Catalog) -> Found:
 
 
 def _find(text: str, models: list[ModelSpec]) -> Found:
-    ids = {_id_of(model).lower(): model.name for model in models}
+    # a repository may hold a draft head beside its model, whose name is the longer
+    longest_first = sorted(models, key=lambda model: -len(model.name))
+    ids = {_id_of(model).lower(): model.name for model in longest_first}
     if text.lower() in ids:
         return Found(ids[text.lower()], known=True)
     base = text.rstrip("/").rsplit("/", 1)[-1]

@@ -30,6 +30,7 @@ register(
                         "pipeline-parallel-size|pp-size|pp": Field("parallel.pipeline", whole),
                         "data-parallel-size|dp-size|dp": Field("parallel.data", whole),
                         "expert-parallel-size|ep-size|ep": Field("parallel.expert", whole),
+                        "decode-context-parallel-size|dcp-size": Field("parallel.context", whole),
                         "dtype": Field("dtype", wide),
                         "quantization": Field("quantization", method),
                         "kv-cache-dtype": Field("precision.kv_cache", cache),

@@ -122,7 +122,7 @@ class _Spec:
         data = self.values.get("parallel.data", 1)
         expert = self.values.get("parallel.expert", 1)
         if self.values.get("expert_parallel"):
-            expert = tensor * data
+            expert = tensor * data * self.values.get("parallel.prefill_context", 1)
         if self.values.get("attention_dp") and data > 1 and tensor % data == 0:
             self.notes.append(
                 f"attention runs {data} times in the {tensor} ranks: tensor {tensor // data} "
@@ -134,6 +134,8 @@ class _Spec:
             "pipeline": self.values.get("parallel.pipeline", 1),
             "expert": expert,
             "data": data,
+            "context": self.values.get("parallel.context", 1),
+            "prefill_context": self.values.get("parallel.prefill_context", 1),
         }
         given = {name: size for name, size in sizes.items() if size != 1}
         return {"parallel": given} if given else {}

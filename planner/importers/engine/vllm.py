@@ -30,6 +30,10 @@ register(
                         "tensor-parallel-size|tp": Field("parallel.tensor", whole),
                         "pipeline-parallel-size|pp": Field("parallel.pipeline", whole),
                         "data-parallel-size|dp": Field("parallel.data", whole),
+                        "decode-context-parallel-size|dcp": Field("parallel.context", whole),
+                        "prefill-context-parallel-size|pcp": Field(
+                            "parallel.prefill_context", whole
+                        ),
                         "dtype": Field("dtype", wide),
                         "quantization|q": Field("quantization", method),
                         "kv-cache-dtype": Field("precision.kv_cache", cache),
@@ -60,8 +64,8 @@ register(
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",
-                    "hf-overrides rope-scaling rope-theta decode-context-parallel-size|dcp "
-                    "prefill-context-parallel-size|pcp num-gpu-blocks-override "
+                    "hf-overrides rope-scaling rope-theta "
+                    "dcp-comm-backend num-gpu-blocks-override "
                     "kv-cache-memory-bytes max-num-partial-prefills long-prefill-token-threshold "
                     "all2all-backend|all-to-all-backend moe-backend "
                     "block-size max-seq-len-to-capture "
@@ -84,6 +88,7 @@ register(
                     "reasoning-parser tokenizer tokenizer-mode tokenizer-revision revision "
                     "code-revision hf-config-path hf-token download-dir model-loader-extra-config "
                     "seed max-log-len max-logprobs distributed-executor-backend swap-space "
+                    "cp-kv-cache-interleave-size dcp-kv-cache-interleave-size "
                     "data-parallel-address data-parallel-rpc-port data-parallel-start-rank "
                     "data-parallel-size-local|dpl data-parallel-backend data-parallel-rank|dpn "
                     "api-server-count|asc nnodes|n node-rank|r "

@@ -89,6 +89,9 @@ class FusionRule(Spec):
     kernel: str | None = Field(
         None, description="Which kernel of the attention models it is, as in `fa3`"
     )
+    decode_kernel: str | None = Field(
+        None, description="Which one decodes, where another one does than fills"
+    )
     query_tile: int | None = Field(
         None, description="Rows of Q a tile covers (attention): KV is re-read once per tile row"
     )
@@ -138,6 +141,36 @@ class KernelName(Spec):
     kernel: str | None = Field(
         None, description="Which kernel of the models of routed experts it is, as in `triton`"
     )
+
+
+class ContextRule(Spec):
+    """A kind of attention whose contexts the engine spreads over ranks."""
+
+    ranks: Literal["tensor", "own"] = Field(
+        "tensor",
+        description="`tensor`: tensor ranks share the cache (`parallel.context`); `own`: ranks of"
+        " their own share the tokens of prompts (`parallel.prefill_context`)",
+    )
+    attention: Literal["grouped", "latent"] = Field(
+        description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
+    )
+    since: str = Field(description="The first version that does it")
+    when: Conditions = Field(default_factory=dict)
+    source: str
+    note: str | None = None
+
+
+class SequenceRule(Spec):
+    """When tensor ranks share the rows of norms and residual adds (sequence parallelism)."""
+
+    when: Conditions = Field(default_factory=dict)
+    min_hidden: int = Field(1, ge=1, description="Narrowest model for which the engine does it")
+    min_bytes: Bytes | None = Field(
+        None, description="Least hidden states of a step, over the ranks; in place of `min_tokens`"
+    )
+    min_tokens: Expression = Field("1", description="Least tokens of a step, over flags")
+    source: str
+    note: str | None = None
 
 
 class CaptureMode(Spec):
@@ -219,6 +252,12 @@ class BackendSpec(CatalogSpec):
         (),
         description="How tokens of several data replicas reach their experts: `gather` (all ranks"
         " see all tokens, the default) or `all_to_all`",
+    )
+    context: tuple[ContextRule, ...] = Field(
+        (), description="Context parallelism, by kind of attention; without rules there is none"
+    )
+    sequence: tuple[SequenceRule, ...] = Field(
+        (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
     )
     capture: CaptureSpec
     host: HostSpec

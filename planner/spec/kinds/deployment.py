@@ -12,12 +12,39 @@ from planner.spec.quantity import BytesPerS, PricePerHour, Seconds
 
 
 class Parallel(Spec):
-    """How many GPUs, and how they share the work. GPUs used = tensor × pipeline × data."""
+    """How many GPUs, and how they share the work.
+
+    GPUs used = tensor × pipeline × data × prefill_context.
+    """
 
     tensor: int = Field(1, ge=1, le=1024)
     pipeline: int = Field(1, ge=1, le=1024)
     expert: int = Field(1, ge=1, le=1024)
     data: int = Field(1, ge=1, le=1024)
+    context: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Tensor ranks that share each sequence's KV cache, where by default each holds"
+        " all of it for its heads (decode context parallelism); adds no GPUs",
+    )
+    prefill_context: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Groups of tensor ranks that share the tokens of each prompt, and repeat"
+        " decoding (prefill context parallelism)",
+    )
+
+    @property
+    def replica(self) -> int:
+        """GPUs of one data replica."""
+        return self.tensor * self.pipeline * self.prefill_context
+
+    @property
+    def gpus(self) -> int:
+        """GPUs used."""
+        return self.replica * self.data
 
 
 class Backend(Spec):
@@ -101,6 +128,13 @@ class Workload(Spec):
     )
     input: int = Field(gt=0, le=100_000_000)
     output: int = Field(gt=0, le=100_000_000)
+    spread: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="How far lengths vary: evenly between (1 − spread) of them and them. By"
+        " default not at all, as benchmarks do, and then users stay in step with each other",
+    )
     cached: float | None = Field(
         None, ge=0, lt=1, description="Share of a prompt's tokens that the prefix cache holds"
     )

@@ -59,6 +59,13 @@ class ReserveSpec(Spec):
         description="Bytes per logit that the sampler run holds beside the model's logits; 4, a"
         " copy in FP32, without any",
     )
+    expert_buffers: tuple[Choice, ...] = Field(
+        (),
+        description="Buffers between the grouped GEMMs of routed experts in the dummy step:"
+        " `separate`, outputs of the first, and what the second reads and writes; `shared`, outputs"
+        " of both in one and inputs of the second in another; `kept`, as separate and never freed;"
+        " `none` by default",
+    )
     longest: Name | None = Field(
         None, description="The flag that holds the longest sequence; by default the model's context"
     )

@@ -106,6 +106,9 @@ class ServingSpec(Spec):
     asynchronous: Switches = Field(
         min_length=1, description="Whether the host prepares a step while the GPU runs another"
     )
+    poll_steps: Choices = Field(
+        min_length=1, description="Decode steps between two looks at what has arrived"
+    )
     decode_steps: Choices = Field(
         min_length=1, description="Decode steps that are run for each time the scheduler is asked"
     )

@@ -159,7 +159,7 @@ def minimax(config: Config) -> Draft:
     for key in ("qk_norm_type", "use_mtp", "num_mtp_modules", "mtp_transformer_layers"):
         config.get(key)
     layers = draft.layers("num_hidden_layers", MINIMAX.layers)
-    return alike(draft, "decoder-moe-qknorm-whole", layers)
+    return alike(draft, "decoder-moe-qknorm-ranks", layers)
 
 
 @architecture("DbrxForCausalLM", "dbrx")

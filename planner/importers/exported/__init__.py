@@ -1,0 +1,1 @@
+"""Graphs that others exported (ONNX files, torch.export programs) as model specs."""
