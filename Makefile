@@ -8,7 +8,7 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge
 	$(BIN)/python -m pytest tests/lab tests/importers -m torch
 	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
 
+sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
+	$(BIN)/python -m pytest tests/cli -m ray
+
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
 	$(BIN)/python -m build --wheel
@@ -81,6 +84,10 @@ $(VENV)/calibrate: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,lab,charts]' '$(TORCH)'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/ray: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,ray]'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

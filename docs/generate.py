@@ -54,6 +54,7 @@ PAGES = (
     "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/sweeps.md",
 )
 """Pages with generated parts."""
 
