@@ -6,9 +6,11 @@ Run with ``make bench``.
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import time
+import warnings
 from itertools import product
 
 import numpy as np
@@ -112,6 +114,47 @@ def test_batches_and_contexts_of_one_deployment(benchmark, model, gpu, tensor):
     benchmark.extra_info["rows"] = len(batch)
     rate = benchmark(lambda: swept([asked], batch, context))
     benchmark.extra_info["rows_per_s"] = rate
+
+
+@pytest.mark.benchmark(group="sweep")
+def test_against_decode_steps_of_aiconfigurator(benchmark):
+    """Distinct decode steps of one deployment, one by one in its compiled engine, latency alone."""
+    database = pytest.importorskip("aiconfigurator_core.sdk.perf_database")
+    from aiconfigurator_core.sdk import common, config
+    from aiconfigurator_core.sdk.backends.factory import get_backend
+    from aiconfigurator_core.sdk.models import get_model
+
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    theirs, engine = database.get_database("h100_sxm", "vllm", "0.24.0"), get_backend("vllm")
+    formats = config.ModelConfig(
+        tp_size=4,
+        gemm_quant_mode=common.GEMMQuantMode.bfloat16,
+        kvcache_quant_mode=common.KVCacheQuantMode.bfloat16,
+        fmha_quant_mode=common.FMHAQuantMode.bfloat16,
+    )
+    model = get_model("Qwen/Qwen3-32B", formats, "vllm")
+    draw = np.random.default_rng(0)
+    batch, context = draw.integers(1, 512, 50_000), draw.integers(2, 32_768, 50_000)
+
+    def peer(count: int) -> float:
+        start = time.process_time()
+        for b, c in zip(batch[:count].tolist(), context[:count].tolist(), strict=True):
+            asked = config.RuntimeConfig(batch_size=b, isl=c - 1, osl=2)
+            engine.run_static_latency_only(model, theirs, asked, "static_gen")
+        return count / (time.process_time() - start)
+
+    peer(100)
+    their_rate = peer(3_000)
+    ours = [question("qwen3-32b", "h100-sxm", 4, "bf16", "vllm", row=(16, 4096))]
+    swept(ours, batch, context)
+    rate = benchmark.pedantic(lambda: swept(ours, batch, context), rounds=5)
+    benchmark.extra_info |= {
+        "rows_per_s": rate,
+        "aiconfigurator_rows_per_s": their_rate,
+        "times_aiconfigurator": rate / their_rate,
+    }
+    assert rate > their_rate
 
 
 MEMORY = """

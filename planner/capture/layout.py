@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from typing import Any
 
 from planner.cost.engine import Engine
 from planner.fusion import types as fusion
@@ -60,6 +61,8 @@ class Layout:
     slots: tuple[Slot, ...]
     problem: fusion.Problem
     _spaces: dict[bool, Space] = field(default_factory=dict)
+    kept: dict[Hashable, Any] = field(default_factory=dict)
+    """What others find out about it, to be found once."""
 
     def space(self, *, order_free: bool) -> Space:
         """The states that a search may pass through."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 from planner.capture.layout import Layout
 from planner.capture.solve import Kernel, Priced, Solution, issues, solution, uncovered, worked
@@ -56,15 +55,12 @@ class Regime:
         return Additive() if self.mode == "full" else TwoClock()
 
 
-_known: WeakKeyDictionary[Layout, dict[tuple[Mode, frozenset[int]], Regime]] = WeakKeyDictionary()
-
-
 def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     """The regime of a mode in which the slots ``refused`` cannot run, found once for all GPUs."""
-    found = _known.setdefault(layout, {})
-    if (mode, refused) not in found:
-        found[mode, refused] = regime(layout, mode, refused)
-    return found[mode, refused]
+    if (mode, refused) not in layout.kept:
+        layout.kept[mode, refused] = regime(layout, mode, refused)
+    found: Regime = layout.kept[mode, refused]
+    return found
 
 
 def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:

@@ -104,13 +104,8 @@ def command(
     from planner.cli.common.sweep_grid import grid_of
     from planner.cli.common.sweep_summary import Summary
     from planner.cli.common.sweep_tasks import Circumstances
-    from planner.errors import UsageError
 
-    if (file is None) == (cases is None):
-        hint = "planner sweep deploy.yaml --over batch=1:512, or planner sweep --cases cases.csv"
-        raise UsageError("a sweep is of a FILE or of --cases", hint)
-    if cases and (overs or sets):
-        raise UsageError("--over and --set change a FILE, not the rows of --cases")
+    _check(file, cases, (*overs, *sets))
     summary = Summary(sort, top)
     with executor_of(executor, Circumstances(catalogs, cost_model)) as found:
         if file is not None:
@@ -120,6 +115,16 @@ def command(
             columns = _table(cases, out, found, summary)
     _told({**summary.document(), "out": str(out) if out else None}, columns, as_json=as_json)
     ctx.exit(summary.exit_code(strict=cases is not None))
+
+
+def _check(file: Path | None, cases: Path | None, changes: tuple[str, ...]) -> None:
+    from planner.errors import UsageError
+
+    if (file is None) == (cases is None):
+        hint = "planner sweep deploy.yaml --over batch=1:512, or planner sweep --cases cases.csv"
+        raise UsageError("a sweep is of a FILE or of --cases", hint)
+    if cases and changes:
+        raise UsageError("--over and --set change a FILE, not the rows of --cases")
 
 
 def _told(document: dict[str, Any], columns: tuple[str, ...], *, as_json: bool) -> None:

@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Any
 from planner.capture.decide import decide_all, fixed_costs
 from planner.capture.layout import Layout
 from planner.capture.many import ManyProblem, Regime, known_regime
-from planner.capture.solve import Solution
 from planner.capture.types import MODES
 from planner.cost.engine import Engine
-from planner.cost.estimator import BOUNDS
 from planner.cost.memory import missing_bytes, needed_bytes
 from planner.fusion.groups import limits
 from planner.fusion.types import SearchTooLarge
 from planner.graph.active import idle_symbols
 from planner.graph.types import ModelGraph
-from planner.num import Number, as_float, ceil_div, is_array, maximum, minimum, where
+from planner.num import Number, ceil_div, maximum, minimum
 from planner.ops.types import Load, SequenceGroup
-from planner.plan.cases import LAUNCHES
-from planner.plan.interval import interval, kernel_totals
+from planner.plan.decodes import DecodeLine, Decodes, decode_line, fill
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, decode, drafted
 from planner.plan.memory import stage_space
@@ -44,28 +41,6 @@ if TYPE_CHECKING:
 
 CHUNK = 16_384
 """Rows priced at a time: their arrays stay in the cache of one core."""
-
-
-@dataclass(frozen=True, eq=False)
-class Decodes:
-    """What plans say of decode steps, one element a row."""
-
-    step_s: Array
-    low_s: Array
-    high_s: Array
-    """80 % interval of the step; NaN where no residuals are known."""
-    missing_bytes: Array
-    """Short on the tightest GPU; nought where it fits."""
-    bound: Array
-    """What takes most of the step, as a number of `BOUNDS`."""
-    mode: Array
-    """The capture mode, as a number of `MODES`."""
-
-    @property
-    def fits(self) -> npt.NDArray[np.bool_]:
-        """Whether the engine starts and holds the load."""
-        found: npt.NDArray[np.bool_] = self.missing_bytes == 0
-        return found
 
 
 def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK) -> Decodes:
@@ -133,10 +108,10 @@ class _Sweep:
         left = np.ones(rows, dtype=bool)
         for places in self._alike(chunk):
             for won, line in self._priced(places):
-                _fill(found, places[won], line, won)
+                fill(found, places[won], line, won)
                 left[places[won]] = False
         for place in np.flatnonzero(left).tolist():
-            _fill(found, place, self._single(place), None)
+            fill(found, place, self._single(place), None)
         return found
 
     def _check(self) -> None:
@@ -246,7 +221,7 @@ class _Sweep:
         refused = frozenset(slot for slot, over in self._over.items() if over[place])
         return known_regime(self.layout, MODES[int(self.modes[0][place])], refused)
 
-    def _priced(self, places: Any) -> Iterator[tuple[Any, _Line]]:
+    def _priced(self, places: Any) -> Iterator[tuple[Any, DecodeLine]]:
         """Schedules of rows, with the places among them that each is best for."""
         deployment = self.prepared.question.deployment
         load = replace(
@@ -265,48 +240,11 @@ class _Sweep:
         try:
             for won, solution in problem.solutions():
                 whole = piped(solution, micro) if deployment.parallel.pipeline > 1 else solution
-                yield won, _line(whole, self.prepared)
+                yield won, decode_line(whole, self.prepared)
         except SearchTooLarge:
             return
 
-    def _single(self, place: int) -> _Line:
+    def _single(self, place: int) -> DecodeLine:
         """A row by itself."""
         step = decode(int(self.replica[place]), int(self.context[place]), self.drafts)
-        return _line(solve_step(self.prepared, step, modes=()).chosen, self.prepared)
-
-
-@dataclass(frozen=True, eq=False)
-class _Line:
-    """What a solution says, for one load or many."""
-
-    step_s: Number
-    low_s: Number
-    high_s: Number
-    bound: Number
-
-
-def _line(solution: Solution, prepared: Prepared) -> _Line:
-    low_s, high_s = interval(solution, "decode", prepared.adjusted.runs) or (float("nan"),) * 2
-    return _Line(solution.timeline.time_s, low_s, high_s, _bound(solution))
-
-
-def _bound(solution: Solution) -> Number:
-    """As `planner.plan.cases.bound`, as a number of `BOUNDS`."""
-    sums: list[Number] = [0.0] * len(BOUNDS)
-    for kernel, time_s in kernel_totals(solution):
-        bound = kernel.time.bound
-        if not is_array(bound):
-            sums[BOUNDS.index(bound)] = sums[BOUNDS.index(bound)] + time_s
-            continue
-        for each in range(len(BOUNDS)):
-            sums[each] = sums[each] + (bound == each) * time_s
-    found: Number = 0
-    for each in range(1, len(BOUNDS)):
-        found = where(sums[each] > maximum(*sums[:each]), each, found)
-    return where(solution.timeline.launch_share > LAUNCHES, BOUNDS.index("launch"), found)
-
-
-def _fill(found: Decodes, places: Any, line: _Line, won: Any) -> None:
-    for item in fields(_Line):
-        value = getattr(line, item.name)
-        getattr(found, item.name)[places] = value[won] if is_array(value) else as_float(value)
+        return decode_line(solve_step(self.prepared, step, modes=()).chosen, self.prepared)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.capture.types import MODE_WORDS, MODES
 from planner.cost.estimator import BOUNDS
 from planner.plan.cases import Answer, Predicted
-from planner.plan.sweep import Decodes
+from planner.plan.decodes import Decodes
 from planner.plan.types import Plan
 from planner.spec.types import DeploymentSpec
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from planner.cli.sweep import command
 from planner.plan.assemble import assemble
+from planner.plan.swept import RANKINGS
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import ask
@@ -96,6 +98,11 @@ def test_a_table_for_people(run, deployment):
         "fits",
         "bound",
     ]
+
+
+def test_rows_may_be_ranked_by_every_figure():
+    (sort,) = (option for option in command.params if option.name == "sort")
+    assert list(sort.type.choices) == list(RANKINGS)
 
 
 def test_a_price_ranks_by_cost_and_is_only_that_of_its_gpu(run, deployment):

@@ -100,7 +100,7 @@ class Grid:
             cells = {axis.path: value for axis, value in zip(slow, values, strict=True)}
             sets = [axis.setting(value) for axis, value in zip(slow, values, strict=True)]
             if cells.get("gpu", own_gpu) != own_gpu:
-                sets.append("price=null")
+                sets.insert(0, "price=null")
             for sizes in self._cuts():
                 count = len(next(iter(sizes.values()), (0,)))
                 for task, at in self._of(load, sets, sizes, count):
