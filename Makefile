@@ -8,10 +8,10 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy lab wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
 
 help:            ## List the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 	$(BIN)/planner plan $(SPEC)
@@ -47,9 +47,17 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 	$(BIN)/planner validate --whole-models --json > docs/measured/whole-models.json
 	@cat accuracy/families.txt accuracy/bands.txt accuracy/gpus.txt
 
+serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, some minutes
+	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
+	mv docs/measured/serving.json.part docs/measured/serving.json
+	$(BIN)/python docs/generate.py
+
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
 	$(BIN)/python -m pytest tests/lab tests/importers -m torch
 	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
+
+sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
+	$(BIN)/python -m pytest tests/cli -m ray
 
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
@@ -76,6 +84,10 @@ $(VENV)/calibrate: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,lab,charts]' '$(TORCH)'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/ray: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,ray]'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

@@ -31,6 +31,7 @@ from builders import (  # noqa: E402 - found through sys.path
     plan_json,
     runs,
     scheduling,
+    serving_accuracy,
     sessions,
     specs,
     whole_models,
@@ -50,8 +51,10 @@ PAGES = (
     "docs/memory.md",
     "docs/model.md",
     "docs/scheduling.md",
+    "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/sweeps.md",
 )
 """Pages with generated parts."""
 
@@ -75,6 +78,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
+    **{f"serving-{name}": part for name, part in serving_accuracy.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
@@ -85,6 +89,7 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "kernels": kernels.kernels,
     "cells": accuracy.by_gpu,
     "runs": runs.others,
+    "serving": serving_accuracy.groups,
 }
 """Parts that need a word on what: a class, a kernel family, or a basis."""
 

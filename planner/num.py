@@ -6,6 +6,7 @@ Structure may branch, numbers may not: a formula written with these helpers pric
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 Number = Any
@@ -15,17 +16,19 @@ Number = Any
 _SCALARS = frozenset({int, float})
 
 
-def _is_array(*values: Number) -> bool:
-    if _SCALARS.issuperset(map(type, values)):
-        return False
-    return any(hasattr(value, "__array__") for value in values)
+def is_array(*values: Number) -> bool:
+    """Whether any of the values is an array."""
+    for value in values:  # noqa: SIM110 – asked a thousand times a plan, twice as fast so
+        if type(value) not in _SCALARS and hasattr(value, "__array__"):
+            return True
+    return False
 
 
 def maximum(first: Number, *rest: Number) -> Number:
     """The largest of the values, element by element for arrays."""
     if not rest:
         return first
-    if not _is_array(first, *rest):
+    if not is_array(first, *rest):
         return max(first, *rest)
     import numpy as np
 
@@ -39,7 +42,7 @@ def minimum(first: Number, *rest: Number) -> Number:
     """The smallest of the values, element by element for arrays."""
     if not rest:
         return first
-    if not _is_array(first, *rest):
+    if not is_array(first, *rest):
         return min(first, *rest)
     import numpy as np
 
@@ -51,7 +54,7 @@ def minimum(first: Number, *rest: Number) -> Number:
 
 def where(condition: Number, yes: Number, no: Number) -> Number:
     """``yes`` where the condition holds, else ``no``."""
-    if not _is_array(condition, yes, no):
+    if not is_array(condition, yes, no):
         return yes if condition else no
     import numpy as np
 
@@ -61,3 +64,40 @@ def where(condition: Number, yes: Number, no: Number) -> Number:
 def ceil_div(numerator: Number, denominator: Number) -> Number:
     """⌈numerator / denominator⌉ for whole numbers."""
     return -(-numerator // denominator)
+
+
+def as_float(value: Number) -> Number:
+    """A plain float of one number; an array as it is."""
+    return value if is_array(value) else float(value)
+
+
+def any_nonzero(value: Number) -> bool:
+    """Whether there is any at all: a question of structure, the same for all rows of an array."""
+    return bool(value.any()) if is_array(value) else bool(value)
+
+
+def expm1(value: Number) -> Number:
+    """e^value − 1, exact near nought."""
+    if not is_array(value):
+        return math.expm1(value)
+    import numpy as np
+
+    return np.expm1(value)
+
+
+def square_root(value: Number) -> Number:
+    """√value."""
+    if not is_array(value):
+        return math.sqrt(value)
+    import numpy as np
+
+    return np.sqrt(value)
+
+
+def floor(value: Number) -> Number:
+    """The whole number at or below the value."""
+    if not is_array(value):
+        return int(value // 1)
+    import numpy as np
+
+    return np.floor(value)

@@ -72,7 +72,7 @@ def _kernels(solution: Solution) -> Iterator[tuple[Kernel, int]]:
 
 
 def _work_s(kernel: Kernel) -> float:
-    return float(kernel.time.time_s) - kernel.time.fixed_s
+    return float(kernel.time.time_s - kernel.time.fixed_s)
 
 
 def _slope(solution: Solution) -> float:
@@ -94,7 +94,7 @@ def _stretched_s(solution: Solution, ratio: float) -> float:
         for run in solution.runs
     ]
     issued_s = sum(times * k.launch_s for k, times in _kernels(solution))
-    return timeline(runs, solution.timeline.host_s - issued_s).time_s
+    return float(timeline(runs, solution.timeline.host_s - issued_s).time_s)
 
 
 def figure_steps(prepared: Prepared, metric: MetricName) -> list[tuple[StepLoad, float]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 from planner.capture.sizes import expand, padded
 from planner.capture.types import MODE_WORDS, MODES, Decision, FixedCosts, Mode, ModeChoice
 from planner.cost.adjust import Adjustments
 from planner.cost.engine import Engine
+from planner.num import Number
 from planner.spec.conditions import first, holds
 from planner.spec.expr import whole
 from planner.spec.types import CaptureSizes, TimeChoice
@@ -16,14 +20,78 @@ def decide(engine: Engine, tokens: int | None) -> Decision:
 
     ``tokens`` is None for a graph that is no LLM: its shapes are captured as they are.
     """
+    found = offers(engine) if tokens is not None else _without_sizes(engine)
+    choices = tuple(_choice(offer, engine, tokens) for offer in found.modes)
+    mode, notes = _fall_back(found.wanted, choices)
+    return Decision(mode, choices, found.sizes, notes)
+
+
+def decide_all(engine: Engine, tokens: Number) -> tuple[Number, Number]:
+    """As `decide` for an array of tokens: the number of each mode in `MODES`, and its padding."""
+    import numpy as np
+
+    found = offers(engine)
+    mode, padding = np.zeros(tokens.shape, dtype=np.int64), np.zeros(tokens.shape)
+    for number, offer in enumerate(found.modes[: MODES.index(found.wanted) + 1]):
+        sizes = np.array(offer.sizes if offer.sizes is not None else (), dtype=np.float64)
+        captured = tokens
+        if offer.sizes is not None:
+            captured = np.append(sizes, np.inf)[np.searchsorted(sizes, tokens)]
+        runs = (captured < np.inf) & (offer.pads | (captured == tokens)) & offer.offered
+        mode, padding = np.where(runs, number, mode), np.where(runs, captured - tokens, padding)
+    return mode, padding
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an engine offers in one mode, whatever the load."""
+
+    mode: Mode
+    offered: bool
+    sizes: tuple[int, ...] | None
+    """Captured sizes, ascending; None where a load is captured as it is."""
+    pads: bool
+
+
+@dataclass(frozen=True)
+class Offers:
+    """What an engine offers in every mode, the mode that its flags want, and all its sizes."""
+
+    modes: tuple[Offer, ...]
+    wanted: Mode
+    sizes: tuple[int, ...]
+
+
+@lru_cache(maxsize=512)
+def offers(engine: Engine) -> Offers:
+    """What an engine captures, by its rules and flags."""
+    return _offers(engine, first(engine.spec.capture.sizes, engine.facts))
+
+
+def _without_sizes(engine: Engine) -> Offers:
+    """The same for a graph that is no LLM."""
+    return _offers(engine, None)
+
+
+def _offers(engine: Engine, rule: CaptureSizes | None) -> Offers:
     capture = engine.spec.capture
-    rule = first(capture.sizes, engine.facts)
-    sizes = expand(rule, engine.whole_flags) if rule and tokens is not None else ()
-    choices = tuple(_choice(mode, engine, rule, sizes, tokens) for mode in MODES)
-    selected = first(capture.modes, engine.facts)
-    wanted: Mode = selected.mode if selected else "none"
-    mode, notes = _fall_back(wanted, choices)
-    return Decision(mode, choices, sizes, notes)
+    sizes = expand(rule, engine.whole_flags) if rule else ()
+    selected, pads = first(capture.modes, engine.facts), first(capture.pads, engine.facts)
+    found = []
+    for mode in MODES:
+        named = [each for each in capture.available if each.mode == mode]
+        offered = mode == "none" or any(holds(each.when, engine.facts) for each in named)
+        sized = rule is not None and offered and mode != "none"
+        usable = _usable(mode, engine, rule, sizes) if rule and sized else None
+        found.append(Offer(mode, offered, usable, bool(pads and pads.value)))
+    return Offers(tuple(found), selected.mode if selected else "none", sizes)
+
+
+def _usable(
+    mode: Mode, engine: Engine, rule: CaptureSizes, sizes: tuple[int, ...]
+) -> tuple[int, ...]:
+    cap = whole(rule.full_cap, engine.whole_flags) if mode == "full" and rule.full_cap else None
+    return tuple(size for size in sizes if cap is None or size <= cap)
 
 
 def _fall_back(wanted: Mode, choices: tuple[ModeChoice, ...]) -> tuple[Mode, tuple[str, ...]]:
@@ -38,28 +106,17 @@ def _fall_back(wanted: Mode, choices: tuple[ModeChoice, ...]) -> tuple[Mode, tup
     return "none", ()
 
 
-def _choice(
-    mode: Mode,
-    engine: Engine,
-    rule: CaptureSizes | None,
-    sizes: tuple[int, ...],
-    tokens: int | None,
-) -> ModeChoice:
-    if mode == "none":
-        return ModeChoice(mode, available=True)
-    offered = [m for m in engine.spec.capture.available if m.mode == mode]
-    if not any(holds(m.when, engine.facts) for m in offered):
+def _choice(offer: Offer, engine: Engine, tokens: int | None) -> ModeChoice:
+    mode, usable = offer.mode, offer.sizes
+    if not offer.offered:
         return ModeChoice(mode, available=False, reason=f"{engine.spec.title} cannot run it here")
-    if rule is None or tokens is None:
+    if usable is None or tokens is None:
         return ModeChoice(mode, available=True)
-    cap = whole(rule.full_cap, engine.whole_flags) if mode == "full" and rule.full_cap else None
-    usable = tuple(size for size in sizes if cap is None or size <= cap)
     size = padded(tokens, usable)
     if size is None:
         reason = f"{tokens} tokens exceed the largest captured size {usable[-1] if usable else 0}"
         return ModeChoice(mode, available=False, reason=reason)
-    pads = first(engine.spec.capture.pads, engine.facts)
-    if size != tokens and not (pads and pads.value):
+    if size != tokens and not offer.pads:
         reason = f"a batch of {tokens} is not captured and padding is off"
         return ModeChoice(mode, available=False, reason=reason)
     return ModeChoice(mode, available=True, captured_size=size, padding_tokens=size - tokens)

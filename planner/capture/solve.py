@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.estimator import Estimate, Estimator, bound_of
+from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
 from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
@@ -21,6 +21,7 @@ from planner.fusion.groups import Group, limit_refusal
 from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
 from planner.graph.types import Block
+from planner.num import Number, any_nonzero, as_float, is_array
 from planner.ops.types import Tiling
 from planner.spec.types import Scalar
 
@@ -43,7 +44,7 @@ class Kernel:
     @cached_property
     def issue(self) -> Issue:
         """As the timeline sees it."""
-        time_s, work_s = self.time.time_s, float(self.time.time_s - self.time.fixed_s)
+        time_s, work_s = self.time.time_s, as_float(self.time.time_s - self.time.fixed_s)
         return Issue(self.launch_s, time_s, work_s, self.group.launches if self.launch_s else 0)
 
 
@@ -92,7 +93,7 @@ class Priced:
         launch_s = 0.0 if in_graph else self.slot.group.launches * fixed.launch_s
         return in_graph, launch_s + fixed.replay_s if splits else launch_s
 
-    def floor_s(self, fixed: FixedCosts, *, in_graph: bool) -> float:
+    def floor_s(self, fixed: FixedCosts, *, in_graph: bool) -> Number:
         """What its launches take beside the work.
 
         Estimates are those of graph nodes: outside a graph a kernel starts as a launched one does,
@@ -104,7 +105,9 @@ class Priced:
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
         held = launches if estimate.chain else 1
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
-        return floor_s + (launches * fixed.collective_s if self.asked.work.link_bytes else 0.0)
+        if any_nonzero(self.asked.work.link_bytes):
+            floor_s += launches * fixed.collective_s
+        return floor_s
 
     def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
         """What the search weighs."""
@@ -118,10 +121,11 @@ class Priced:
         """The launch that it is in a mode."""
         in_graph, launch_s = self.issued(mode, fixed)
         estimate, floor_s = self.estimate, self.floor_s(fixed, in_graph=in_graph)
+        bound = bound_number(self.asked.work, floor_s, estimate.core_s)
         time = KernelTime(
             floor_s + estimate.core_s,
             floor_s,
-            bound_of(self.asked.work, floor_s, estimate.core_s),
+            bound if is_array(bound) else BOUNDS[bound],
             estimate.evidence,
             estimate.family,
             estimate.log_low,
@@ -157,7 +161,8 @@ class Problem:
     def _price(self, slot: Slot) -> Priced:
         known = self.known.get(slot.priced_as)
         if known is None:
-            known = self.known[slot.priced_as] = self._estimated(slot)
+            costs = self._costs_of(slot)
+            known = self.known[slot.priced_as] = worked(slot, costs, self.device, self.estimator)
         refusal = None
         if slot.limited:
             refusal = limit_refusal(slot.group, self._costs_of(slot), self.engine)
@@ -166,21 +171,10 @@ class Problem:
     def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
         return tuple(self.costs[kind] for kind in slot.kinds)
 
-    def _estimated(self, slot: Slot) -> tuple[Priceable, Estimate]:
-        group, costs = slot.group, self._costs_of(slot)
-        rule = group.rule
-        tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
-        tiling = Tiling(tile, self.device.l2_bytes) if tile else None
-        work = kernel_work(group.border, costs, self.device, tiling)
-        asked = Priceable(group.border, costs, work, group.kernel, decodes)
-        return asked, self.estimator.estimate(asked)
-
     @cached_property
     def _uncovered(self) -> tuple[int, ...]:
-        """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
-        running = (each.slot.fuses for each in self.priced if each.refusal is None)
-        covered = frozenset[Place]().union(*running)
-        return tuple(int(slot.alone in covered) for slot in self.layout.slots)
+        refused = {number for number, each in enumerate(self.priced) if each.refusal is not None}
+        return uncovered(self.layout, refused)
 
     def solve(self, mode: Mode) -> Solution:
         """The cheapest kernels in a mode, and the timeline they make."""
@@ -191,27 +185,56 @@ class Problem:
         ]
         space = self.layout.space(order_free=objective.order_free)
         schedule = search(self.layout.problem, objective, space, prices)
-        runs = self._runs(schedule, mode)
-        start_s = 0.0 if mode == "none" else self.fixed.replay_s
-        beyond_s = self.fixed.beyond_s(self.sequences)
-        return Solution(mode, runs, timeline(_issues(runs), start_s, beyond_s))
-
-    def _runs(self, schedule: fusion.Schedule, mode: Mode) -> tuple[SolvedRun, ...]:
-        """The schedule's kernels: one object for all launches of a slot."""
-        blocks = self.layout.problem.blocks
-        kinds = {block.kind: kind for kind, block in enumerate(blocks)}
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
         kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
-        return tuple(
-            SolvedRun(
-                self.layout.structure.graph.kinds[kinds[run.kind]],
-                run.times,
-                tuple(kernels[launch.candidate.id] for launch in run.launches),
-            )
-            for run in schedule.runs
+        count = self.sequences
+        return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
+
+
+def worked(
+    slot: Slot, costs: tuple[BlockCosts, ...], device: Device, estimator: Estimator
+) -> tuple[Priceable, Estimate]:
+    """Work and time of a group; ``costs`` are those of the kinds it lies in."""
+    group, rule = slot.group, slot.group.rule
+    tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
+    tiling = Tiling(tile, device.l2_bytes) if tile else None
+    work = kernel_work(group.border, costs, device, tiling)
+    asked = Priceable(group.border, costs, work, group.kernel, decodes)
+    return asked, estimator.estimate(asked)
+
+
+def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:
+    """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
+    slots = layout.slots
+    running = (slot.fuses for number, slot in enumerate(slots) if number not in refused)
+    covered = frozenset[Place]().union(*running)
+    return tuple(int(slot.alone in covered) for slot in slots)
+
+
+def solution(
+    layout: Layout,
+    schedule: fusion.Schedule,
+    kernels: Mapping[int, Kernel],
+    mode: Mode,
+    fixed: FixedCosts,
+    *,
+    sequences: Number | None,
+) -> Solution:
+    """A schedule's kernels, by slot, and the timeline they make."""
+    kinds = {block.kind: kind for kind, block in enumerate(layout.problem.blocks)}
+    runs = tuple(
+        SolvedRun(
+            layout.structure.graph.kinds[kinds[run.kind]],
+            run.times,
+            tuple(kernels[launch.candidate.id] for launch in run.launches),
         )
+        for run in schedule.runs
+    )
+    start_s = 0.0 if mode == "none" else fixed.replay_s
+    return Solution(mode, runs, timeline(issues(runs), start_s, fixed.beyond_s(sequences)))
 
 
-def _issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:
+def issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:
+    """The kernels of runs as a timeline takes them."""
     for run in runs:
         yield tuple(kernel.issue for kernel in run.kernels), run.times

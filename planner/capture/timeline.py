@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.capture.types import Timeline
+from planner.num import Number, maximum
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,13 @@ class Issue:
     """One kernel as the timeline sees it."""
 
     launch_s: float
-    device_s: float
-    work_s: float
+    device_s: Number
+    work_s: Number
     launches: int = 1
 
 
 def timeline(
-    issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0.0, beyond_s: float = 0.0
+    issues: Iterable[tuple[tuple[Issue, ...], int]], start_s: float = 0.0, beyond_s: Number = 0.0
 ) -> Timeline:
     """Run blocks of kernels, each ``times`` over, from a host clock of ``start_s``.
 
@@ -32,14 +33,18 @@ def timeline(
     A block's effect on the clocks is (H, A, B): h -> h + H, d -> max(d + A, h + B); repeating it
     n times gives H·n, A·n and B + (n−1)·max(A, H): the last (or the first) repetition decides.
     """
-    host, device, busy, work, launches = start_s, 0.0, 0.0, 0.0, 0
+    host, launches = start_s, 0
+    device: Number = 0.0
+    busy: Number = 0.0
+    work: Number = 0.0
     for kernels, times in issues:
         effect = _effect(kernels)
-        slower = max(effect.alone, effect.host)
-        device = max(device + times * effect.alone, host + effect.behind + (times - 1) * slower)
+        slower = maximum(effect.alone, effect.host)
+        ahead = host + effect.behind + (times - 1) * slower
+        device = maximum(device + times * effect.alone, ahead)
         host += times * effect.host
-        busy += times * effect.alone
-        work += times * sum(kernel.work_s for kernel in kernels)
+        busy = busy + times * effect.alone
+        work = work + times * sum(kernel.work_s for kernel in kernels)
         launches += times * sum(kernel.launches for kernel in kernels)
     return Timeline(host, device, busy, work, launches, beyond_s)
 
@@ -47,15 +52,16 @@ def timeline(
 @dataclass(frozen=True)
 class _Effect:
     host: float
-    alone: float
-    behind: float
+    alone: Number
+    behind: Number
 
 
 def _effect(kernels: tuple[Issue, ...]) -> _Effect:
-    host = alone = 0.0
-    behind = float("-inf")
+    host = 0.0
+    alone: Number = 0.0
+    behind: Number = float("-inf")
     for kernel in kernels:
         host += kernel.launch_s
-        alone += kernel.device_s
-        behind = max(behind, host) + kernel.device_s
+        alone = alone + kernel.device_s
+        behind = maximum(behind, host) + kernel.device_s
     return _Effect(host, alone, behind)

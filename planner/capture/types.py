@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.num import Number, any_nonzero, maximum
+
 Mode = Literal["none", "piecewise", "full"]
 MODES: tuple[Mode, ...] = ("none", "piecewise", "full")
 MODE_WORDS: dict[Mode, str] = {"none": "eager", "piecewise": "piecewise", "full": "full"}
@@ -32,9 +34,9 @@ class FixedCosts:
     sources: tuple[tuple[str, str], ...] = ()
     """Where each figure comes from, by its name."""
 
-    def beyond_s(self, sequences: int | None) -> float:
+    def beyond_s(self, sequences: Number | None) -> Number:
         """What a step of so many sequences takes beside launches and kernels, in any mode."""
-        return self.step_s + self.sequence_s * (sequences or 0)
+        return self.step_s + self.sequence_s * (0 if sequences is None else sequences)
 
 
 @dataclass(frozen=True)
@@ -69,32 +71,32 @@ class Decision:
 class Timeline:
     """Two clocks at the end of a step."""
 
-    host_s: float
+    host_s: Number
     """When the host issued the last launch."""
-    device_s: float
+    device_s: Number
     """When the device finished the last kernel."""
-    busy_s: float
+    busy_s: Number
     """Sum of the kernels' device times."""
-    work_s: float
+    work_s: Number
     """Sum of what the kernels do, without any fixed cost."""
     launches: int
     """Launches and replays the host makes."""
-    beyond_s: float = 0.0
+    beyond_s: Number = 0.0
     """Host time before the first launch that nothing hides."""
-    waiting_s: float = 0.0
+    waiting_s: Number = 0.0
     """What the slowest stage of a pipeline makes the others wait."""
 
     @property
-    def path_s(self) -> float:
+    def path_s(self) -> Number:
         """Until the last kernel is done, without waiting for other micro-batches."""
-        return self.beyond_s + max(self.host_s, self.device_s)
+        return self.beyond_s + maximum(self.host_s, self.device_s)
 
     @property
-    def time_s(self) -> float:
+    def time_s(self) -> Number:
         """Wall time of the step."""
         return self.path_s + self.waiting_s
 
     @property
-    def launch_share(self) -> float:
+    def launch_share(self) -> Number:
         """Share of the step that is not work: launches, replays, gaps and kernel starts."""
-        return 1 - self.work_s / self.time_s if self.time_s else 0.0
+        return 1 - self.work_s / self.time_s if any_nonzero(self.time_s) else 0.0

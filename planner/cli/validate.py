@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common.judged import judged
 from planner.cli.common.options import (
     catalog_option,
     engines_option,
@@ -16,6 +17,7 @@ from planner.cli.common.options import (
     gpus_option,
     json_option,
 )
+from planner.cli.common.silicon import silicon
 
 if TYPE_CHECKING:
     from planner.calibrate.types import Pick
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         "planner validate --gpu h100-sxm --engine vllm --by family,band",
         "planner validate --family gemm --engine vllm --transfer",
         "planner validate --whole-models --gpu h100-sxm",
+        "planner validate --source aiconfigurator --by engine,precision",
     ),
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -38,14 +41,30 @@ if TYPE_CHECKING:
 @click.option(
     "--by",
     help="What to group by: some of family, variant, gpu, engine, band (all but band by default); "
-    "with FILE any of its columns, or figure (backend.name by default).",
+    "with FILE any of its columns, or figure (backend.name by default); with --source some of "
+    "model, system, engine, version, precision, concurrency, lengths, gpus, source, limit, half.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="CSV",
     type=click.Path(path_type=Path),
-    help="With FILE: write its rows there, with what is predicted of each and the verdict.",
+    help="With FILE or --source: write the rows there, with what is predicted of each.",
+)
+@click.option(
+    "--source",
+    type=click.Choice(["aiconfigurator"]),
+    help="Whole runs of others: the public serving measurements in the installed wheel.",
+)
+@click.option(
+    "--rows",
+    type=click.Choice(["even", "odd", "all"]),
+    help="With --source: of which half, by the SHA-1 of their ids. Mistakes are looked for in the"
+    " even one, which is the default; the odd one is for figures alone.",
+)
+@click.option("--limit", type=click.IntRange(1), help="With --source: so many rows, of all kinds.")
+@click.option(
+    "--summary", is_flag=True, help="With --source and --json: errors alone, none of the rows."
 )
 @click.option(
     "--transfer",
@@ -82,9 +101,10 @@ def command(
     file: Path | None,
     by: str | None,
     out: Path | None,
+    source: str | None,
     catalogs: tuple[Path, ...],
     as_json: bool,
-    **kernels: Any,
+    **given: Any,
 ) -> None:
     """Hold predictions against measurements.
 
@@ -92,26 +112,35 @@ def command(
     a deployment (id, model, gpu, backend.name, step.decode.batch …) and measured.step_ms,
     measured.ttft_ms, measured.tpot_ms, measured.latency_s, measured.throughput_tok_s (output
     tokens a second over all GPUs). Other columns pass through. A row that is wrong is told and
-    costs no other; the command then exits with 2.
+    costs no other; the command then exits with 2. Runs of the same work are ranked too.
 
-    Without it the catalogue's constants are held against measured kernels that no fit has seen:
+    With --source, 3,619 public serving measurements are planned as closed loops of users, faults of
+    their labels marked by rule. Nothing is fitted to them.
+
+    With neither the catalogue's constants are held against measured kernels that no fit has seen:
     the operator tables of the installed aiconfigurator-core
     (`pip install 'inference-planner[calibrate]'`). Errors are of the predicted time.
     """
+    asked = {name: given.pop(name) for name in ("rows", "limit", "summary")}
     if file is not None:
-        given = {_SPELT.get(name, f"--{name}"): value for name, value in kernels.items()}
         _refuse(given, "is for kernels, not for the runs in a FILE")
-        ctx.exit(_runs(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
-    _refuse({"--out": out}, "writes the rows of a FILE")
-    _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **kernels)
+        _refuse({"source": source, **asked}, "is for measurements of its own, not for a FILE")
+        ctx.exit(judged(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
+    if source:
+        _refuse(given, "is for kernels, not for whole runs")
+        silicon(catalogs, by=by, out=out, as_json=as_json, **asked)
+    else:
+        _refuse({"out": out}, "writes the rows of a FILE or of --source")
+        _refuse(asked, "is for --source aiconfigurator")
+        _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **given)
 
 
 _SPELT = {
     "families": "--family",
     "gpus": "--gpu",
     "engines": "--engine",
-    "whole_models": "--whole-models",
 }
+"""Options whose values go by another name."""
 _CELL = "family,variant,gpu,engine"
 
 
@@ -154,44 +183,13 @@ def _has_kernels(folder: Path) -> bool:
 
 
 def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse options by the names of their values. Raises UsageError."""
     from planner.errors import UsageError
 
-    for name, given in options.items():
-        if given:
-            raise UsageError(f"{name} {why}", "planner validate --help")
-
-
-def _runs(file: Path, catalogs: Sequence[Path], *, by: str, out: Path | None, as_json: bool) -> int:
-    """Whole runs of a table; the exit code."""
-    from contextlib import nullcontext
-
-    from planner.cli.common.case_groups import Groups, by_columns, case_document
-    from planner.cli.common.cases import Planner, told, written
-    from planner.cli.common.output import show, write
-    from planner.cli.common.planning import catalog_of
-    from planner.errors import UsageError
-    from planner.report.cases import cases_view
-    from planner.report.document import to_json
-    from planner.spec.cases import open_cases
-
-    with open_cases(file) as table:
-        if not any(column.meaning == "measured" for column in table.columns):
-            raise UsageError(f"{file} has no measured figures", "as in a column measured.step_ms")
-        groups = Groups(by_columns(by, table))
-        planner = Planner(catalog_of(catalogs))
-        rows = []
-        with written(out, table) if out else nullcontext() as keep:
-            for row in told(planner.answered(case) for case in table.cases):
-                groups.add(row)
-                rows.append(case_document(row))
-                if keep:
-                    keep(row)
-    found = groups.documents()
-    if as_json:
-        write(to_json("cases", {"by": list(groups.names), "rows": rows, "groups": found}))
-    else:
-        show(cases_view(rows, found, groups.names))
-    return 2 if any(row["error"] for row in rows) else 0
+    for name, value in options.items():
+        if value:
+            spelt = _SPELT.get(name, f"--{name.replace('_', '-')}")
+            raise UsageError(f"{spelt} {why}", "planner validate --help")
 
 
 def _within(

@@ -13,6 +13,7 @@ from typing import get_args
 
 from planner.cost.estimator import Estimate, Estimator, Kernel, roofline_s
 from planner.cost.types import Evidence
+from planner.num import maximum, minimum
 from planner.spec.question import Measured
 from planner.spec.types import CalibrationSpec, EfficiencyFamily, HostTimes, MeasuredRuns
 
@@ -92,5 +93,5 @@ class MeasuredEstimator:
         ratio = self.efficiency.get(found.family)
         if ratio is None:
             return found
-        core_s = max(found.core_s * ratio, min(found.core_s, roofline_s(kernel.work)))
+        core_s = maximum(found.core_s * ratio, minimum(found.core_s, roofline_s(kernel.work)))
         return replace(found, core_s=core_s, evidence="measured-here")

@@ -27,6 +27,7 @@ from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
 from planner.dtypes import bytes_per_element, is_quantized, operand
+from planner.num import Number, maximum, minimum, where
 from planner.spec.question import COLLECTIVES, Measured
 from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
 
@@ -81,17 +82,19 @@ class Fitted:
         """Whether they are another GPU's or engine's, or nobody's."""
         return self.evidence in {"class", "datasheet"}
 
-    def interval(self, time_s: float) -> tuple[float, float]:
+    def interval(self, time_s: Number) -> tuple[Number, Number]:
         """80 % interval of log(real / estimate) for a kernel estimated to take ``time_s``."""
         if self.measured is None:
             return -UNKNOWN_LOG_WIDTH, UNKNOWN_LOG_WIDTH
         residuals = self.measured.residuals
-        low, high = residuals.q10, residuals.q90
+        low: Number = residuals.q10
+        high: Number = residuals.q90
         for band in residuals.bands:
-            if band.above <= time_s < (math.inf if band.below is None else band.below):
-                low, high = band.q10, band.q90
+            end = math.inf if band.below is None else band.below
+            inside = (band.above <= time_s) & (time_s < end)
+            low, high = where(inside, band.q10, low), where(inside, band.q90, high)
         width, least = BORROWED_WIDTH[self.evidence], LEAST_LOG_WIDTH[self.evidence]
-        return min(low * width, -least), max(high * width, least)
+        return minimum(low * width, -least), maximum(high * width, least)
 
 
 _FLOORS = ("floor_s", "t0_s", "a1_s")

@@ -23,6 +23,7 @@ from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
+from planner.num import Number, any_nonzero, as_float, is_array, maximum, where
 from planner.ops.attention import AttentionScores, AttentionValues
 from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
@@ -78,7 +79,7 @@ class CalibratedEstimator:
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
         return Estimate(
-            max(core_s, roofline_s(kernel.work)),
+            maximum(core_s, roofline_s(kernel.work)),
             parts[0].floor_s,
             parts[0].fitted.evidence,
             parts[0].family,
@@ -90,14 +91,14 @@ class CalibratedEstimator:
     def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
         """No model of these kernels is fitted: streaming at the measured rate, or the roofline."""
         stream_s, stream = self._stream(kernel, 0.0)
-        core_s = max(stream_s - stream.floor_s, roofline_s(kernel.work))
+        core_s = maximum(stream_s - stream.floor_s, roofline_s(kernel.work))
         return Estimate(core_s, stream.floor_s, "datasheet", family)
 
     def _streamed(self, kernel: Kernel) -> Estimate:
         """A kernel that does nothing but stream."""
         stream_s, stream = self._stream(kernel, 0.0)
         low, high = stream.interval(stream_s)
-        core_s, floor_s = max(0.0, stream_s - stream.floor_s), stream.floor_s
+        core_s, floor_s = maximum(0.0, stream_s - stream.floor_s), stream.floor_s
         evidence, borrowed = stream.evidence, stream.borrowed
         return Estimate(core_s, floor_s, evidence, "elementwise", low, high, borrowed=borrowed)
 
@@ -147,7 +148,7 @@ class CalibratedEstimator:
         features = sum(op.features for each, _ in merged if isinstance(op := each.op, Linear))
         weights = sum(each.parameters[0].bytes for each, _ in merged)
         width = weights / (depth * features)
-        rows = float(site.load.elements(site.outputs[0].shape[:-1]))
+        rows = as_float(site.load.elements(site.outputs[0].shape[:-1]))
         asked = Product(rows, depth, features, node.matmul_dtype, width)
         return self._gemm(as_run(asked, node, site))
 
@@ -159,9 +160,9 @@ class CalibratedEstimator:
         model, shapes = latent_shapes(heads, site.load)
         fitted = self.constants.latent_attention(model, kernel.name, dtype)
         core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
-        tokens = float(site.load.size(ROWS[heads.phase]))
-        core_s -= self._write_s(tokens, heads.token_bytes(dtype))
-        return Part("attention", core_s, fitted.floor_s, float(kernel.work.hbm_bytes), fitted)
+        tokens = as_float(site.load.size(ROWS[heads.phase]))
+        core_s = core_s - self._write_s(tokens, heads.token_bytes(dtype))
+        return Part("attention", core_s, fitted.floor_s, as_float(kernel.work.hbm_bytes), fitted)
 
     def _routed(self, found: Routed) -> Part:
         fitted, family = found.fitted, found.model.family
@@ -188,10 +189,11 @@ class CalibratedEstimator:
         if not any(isinstance(node.op, AttentionValues) for node, _ in kernel.nodes):
             return None
         heads, dtype = op.shape, site.formats.kv_cache
-        core_s, floor_s = 0.0, 0.0
+        core_s: Number = 0.0
+        floor_s = 0.0
         fitted: Fitted | None = None
         for group in heads.groups(site.load):
-            if not group.new_tokens * group.count:
+            if not any_nonzero(group.new_tokens * group.count):
                 continue
             model, shape = attention_shape(heads, group)
             name = kernel.name
@@ -199,17 +201,18 @@ class CalibratedEstimator:
                 name = dispatched(kernel.decodes or name, heads.heads, heads.kv_heads)
             fitted = self.constants.attention(model.family, name, dtype)
             time_s = self._time(model, fitted, shape)
-            core_s += time_s - fitted.floor_s
+            core_s = core_s + (time_s - fitted.floor_s)
             floor_s = max(floor_s, fitted.floor_s)
         if fitted is None:
             return None
-        core_s += floor_s - fitted.floor_s
-        moved = float(kernel.work.hbm_bytes)
+        core_s = core_s + (floor_s - fitted.floor_s)
+        moved = as_float(kernel.work.hbm_bytes)
         if heads.cached:
-            core_s -= self._write_s(float(site.load.tokens), heads.kv_bytes_per_token(dtype))
+            tokens = as_float(site.load.tokens)
+            core_s = core_s - self._write_s(tokens, heads.kv_bytes_per_token(dtype))
         return Part("attention", core_s, fitted.floor_s, moved, fitted)
 
-    def _write_s(self, tokens: float, each_bytes: float) -> float:
+    def _write_s(self, tokens: Number, each_bytes: float) -> Number:
         """What the write of the new K and V takes as a kernel of its own."""
         size = tokens * each_bytes
         shape = ElementwiseShape(2 * size, size, tokens)
@@ -217,7 +220,7 @@ class CalibratedEstimator:
 
     def _collective(self, op: Collective, site: Site) -> Part:
         fitted = self.constants.collective(op.library)
-        shape = CollectiveShape(float(op.message_bytes(site)), float(op.ranks))
+        shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
@@ -225,7 +228,7 @@ class CalibratedEstimator:
     def _send(self, op: Send, site: Site) -> Part:
         """As an all-gather over two ranks, in which each sends half of the result."""
         fitted = self.constants.collective("all_gather")
-        size = op.tensors * float(site.inputs[0].bytes(site.load))
+        size = op.tensors * as_float(site.inputs[0].bytes(site.load))
         time_s = self._time(collective.MODEL, fitted, CollectiveShape(2 * size, 2.0))
         if self.network and self.network.parts_stages:
             time_s = fitted.floor_s + self.network.send_s(size)
@@ -235,27 +238,31 @@ class CalibratedEstimator:
 
     def _exchanged(
         self, fitted: Fitted, shape: CollectiveShape, span: float
-    ) -> tuple[float, Fitted]:
+    ) -> tuple[Number, Fitted]:
         """A collective over ``span`` GPUs side by side. Nobody measured those that leave a node."""
         nodes = self.network.nodes(span) if self.network else 1
         if nodes == 1 or self.network is None:
             return self._time(collective.MODEL, fitted, shape), fitted
         inside = within(shape, nodes, fitted.variant)
-        time_s = fitted.floor_s
+        time_s: Number = fitted.floor_s
         if inside.ranks > 1:
             time_s = self._time(collective.MODEL, fitted, inside)
         beyond_s = between_s(shape, nodes, fitted.variant, self.network)
         return time_s + beyond_s, dataclasses.replace(fitted, evidence="datasheet")
 
-    def _stream(self, kernel: Kernel, accounted: float) -> tuple[float, Fitted]:
+    def _stream(self, kernel: Kernel, accounted: Number) -> tuple[Number, Fitted]:
         """Bytes that no main kernel accounts for, at the rate of streaming kernels."""
         fitted = self.constants.elementwise()
-        size = max(0.0, float(kernel.work.hbm_bytes) - accounted)
-        rows = max(1.0, walked_rows(kernel.nodes))
-        shape = ElementwiseShape(size / 2, size / 2, rows)
-        return self._time(elementwise.MODEL, fitted, shape) if size else fitted.floor_s, fitted
+        size = maximum(0.0, as_float(kernel.work.hbm_bytes) - accounted)
+        if not any_nonzero(size):
+            return fitted.floor_s, fitted
+        rows = maximum(1.0, walked_rows(kernel.nodes))
+        time_s = self._time(elementwise.MODEL, fitted, ElementwiseShape(size / 2, size / 2, rows))
+        return where(size > 0, time_s, fitted.floor_s), fitted
 
-    def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> float:
+    def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> Number:
+        if is_array(*vars(shape).values()):
+            return model.time_s(fitted.variant, shape, self.device, fitted.values)
         key = (
             model.family,
             fitted.variant,
@@ -280,6 +287,6 @@ def _is_main(op: Operator) -> bool:
     return isinstance(op, _MAIN) or is_product(type(op))
 
 
-def _moved_bytes(site: Site) -> float:
+def _moved_bytes(site: Site) -> Number:
     """HBM bytes of a node's tensors, read and written."""
-    return float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+    return as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))

@@ -10,6 +10,7 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.kernel import Border
 from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
+from planner.num import Number, any_nonzero, as_float, maximum, where
 from planner.ops.types import Site
 
 
@@ -17,15 +18,15 @@ from planner.ops.types import Site
 class Estimate:
     """Device time of one kernel as a node of a graph."""
 
-    core_s: float
+    core_s: Number
     """What grows with the work."""
     floor_s: float
     """What it takes to start and drain, however little there is to do."""
     evidence: Evidence
     family: str = ""
     """Kernels of one family share the errors of its model."""
-    log_low: float | None = None
-    log_high: float | None = None
+    log_low: Number | None = None
+    log_high: Number | None = None
     """80 % interval of log(real time / estimate); None where no residuals are known."""
     borrowed: bool = False
     """Whether the constants are those of another GPU or engine."""
@@ -60,21 +61,27 @@ class Estimator(Protocol):
         ...
 
 
-def roofline_s(work: KernelWork) -> float:
+def roofline_s(work: KernelWork) -> Number:
     """The bare roofline: what no kernel beats at the datasheet's rates."""
-    return float(max(work.matmul_s, work.vector_s, work.memory_s, work.network_s))
+    return as_float(maximum(work.matmul_s, work.vector_s, work.memory_s, work.network_s))
+
+
+BOUNDS: tuple[Bound, ...] = ("compute", "memory", "network", "launch")
+"""Bounds by number, as arrays of them count."""
 
 
 def bound_of(work: KernelWork, floor_s: float, core_s: float) -> Bound:
     """What a kernel is bound by: its start, or the resource it needs longest at peak rates."""
-    if floor_s > core_s:
-        return "launch"
-    resources: dict[Bound, float] = {
-        "compute": float(max(work.matmul_s, work.vector_s)),
-        "memory": float(work.memory_s),
-        "network": float(work.network_s),
-    }
-    return max(resources, key=resources.__getitem__)
+    return BOUNDS[bound_number(work, floor_s, core_s)]
+
+
+def bound_number(work: KernelWork, floor_s: Number, core_s: Number) -> Number:
+    """The same as a number of `BOUNDS`. Of equal resources the first counts."""
+    compute_s = maximum(work.matmul_s, work.vector_s)
+    found = where(compute_s >= work.memory_s, 0, 1)
+    if any_nonzero(work.network_s):
+        found = where(work.network_s > maximum(compute_s, work.memory_s), 2, found)
+    return where(floor_s > core_s, 3, found)
 
 
 @dataclass(frozen=True)

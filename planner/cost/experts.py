@@ -11,6 +11,7 @@ from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.moe import MoeShape
 from planner.cost.kernels.types import KernelModel
 from planner.graph.types import Node
+from planner.num import Number, as_float
 from planner.ops.moe import Moe
 from planner.ops.moe_exchange import Combine, Dispatch
 from planner.ops.types import Site, static
@@ -30,7 +31,7 @@ class Routed:
     model: KernelModel[Any]
     shape: Any
     fitted: Fitted
-    moved_bytes: float
+    moved_bytes: Number
     """HBM bytes that the model accounts for."""
     span: float = 0.0
     """Of a collective: GPUs side by side that its ranks lie on."""
@@ -54,17 +55,17 @@ def _experts(op: Moe, site: Site, fitted: Fitted) -> Routed:
     busiest = op.busiest(site)
     hidden = static(site.inputs[0].shape[-1])
     shape = MoeShape(
-        float(site.rows()),
+        as_float(site.rows()),
         hidden,
         op.intermediate,
         op.top_k,
-        float(busiest.pairs),
-        float(busiest.touched),
+        as_float(busiest.pairs),
+        as_float(busiest.touched),
         op.gated,
     )
     moved = sum(op.input_bytes(site)) + sum(t.bytes(site.load) for t in site.outputs)
     moved = moved + op.executed(site, None).private_bytes
-    return Routed(moe.MODEL, shape, fitted, float(moved))
+    return Routed(moe.MODEL, shape, fitted, as_float(moved))
 
 
 def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Routed:
@@ -74,8 +75,8 @@ def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Route
     name = "all_to_all"
     if gathers:
         name = "all_gather" if isinstance(op, Dispatch) else "reduce_scatter"
-    sent = float(op.work(site).link_bytes)
+    sent = as_float(op.work(site).link_bytes)
     shape = CollectiveShape(sent * ranks / (ranks - 1), float(ranks))
-    moved = float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+    moved = as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
     span = op.layout.replicas * op.layout.tensor
     return Routed(collective.MODEL, shape, constants.collective(name), moved, float(span))

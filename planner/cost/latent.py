@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.cost.kernels import mla
 from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel
+from planner.num import any_nonzero, as_float
 from planner.ops.latent_attention import LatentHeads
 from planner.ops.types import Load
 
@@ -17,14 +18,14 @@ def latent_shapes(
     Sparse attention is absorbed for prompts too: each of their tokens reads keys of its own, as a
     sequence by itself would, and as many as the mean token selects.
     """
-    groups = [g for g in load.of_phase(heads.phase) if g.count * g.new_tokens]
+    groups = [g for g in load.of_phase(heads.phase) if any_nonzero(g.count * g.new_tokens)]
     key, rope = heads.key - heads.rope, heads.rope
     if heads.phase == "prefill":
         return mla.PREFILL, tuple(
             MlaShape(
-                float(g.count),
-                float(g.new_tokens),
-                float(g.kv_tokens),
+                as_float(g.count),
+                as_float(g.new_tokens),
+                as_float(g.kv_tokens),
                 heads.heads,
                 rope_dim=rope,
                 head_dim=key,
@@ -39,6 +40,13 @@ def latent_shapes(
         for g in groups
     )
     return mla.DECODE, tuple(
-        MlaShape(float(n), float(new), float(keys), heads.heads, latent_dim=key, rope_dim=rope)
-        for n, new, keys in asked
+        MlaShape(
+            as_float(count),
+            as_float(new),
+            as_float(keys),
+            heads.heads,
+            latent_dim=key,
+            rope_dim=rope,
+        )
+        for count, new, keys in asked
     )

@@ -21,7 +21,7 @@ from planner.graph.totals import (
     weights_bytes,
 )
 from planner.graph.types import ModelGraph
-from planner.num import ceil_div
+from planner.num import Number, as_float, ceil_div, floor, maximum
 from planner.ops.types import Load
 
 
@@ -90,8 +90,8 @@ class Fit:
     @property
     def missing_bytes(self) -> float:
         """Bytes short, of the KV space or of what lies outside the budget; zero where it fits."""
-        short = self.kv_bytes - self.budget.kv_available_bytes
-        return max(0.0, short, -self.budget.spare_bytes)
+        found: float = missing_bytes(self.budget, self.kv_bytes)
+        return found
 
 
 def budget(
@@ -126,13 +126,23 @@ def budget(
     )
 
 
+def needed_bytes(graph: ModelGraph, space: Budget, load: Load) -> Number:
+    """What a load's sequences hold at their present length."""
+    return as_float(sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups))
+
+
+def missing_bytes(space: Budget, kv_bytes: Number) -> Number:
+    """Bytes short where so much is held, of the KV space or outside the budget."""
+    return maximum(0.0, kv_bytes - space.kv_available_bytes, -space.spare_bytes)
+
+
 def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
     """Hold a load against a budget, and find how far it could grow.
 
     States come before tokens: what the load's sequences hold whatever their length is taken off
     before KV tokens are counted.
     """
-    need = float(sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups))
+    need = needed_bytes(graph, space, load)
     per_token, state = kv_bytes_per_token(graph), state_bytes_per_sequence(graph)
     available = max(0.0, space.kv_available_bytes) if space.spare_bytes >= 0 else 0.0
     if not load.groups or not per_token + state:
@@ -156,10 +166,10 @@ def _tokens(graph: ModelGraph, space: Budget, context: float, available: float) 
     return int(available // (per_token * space.kv_block_tokens)) * space.kv_block_tokens
 
 
-def _held(graph: ModelGraph, space: Budget, context: float) -> float:
+def _held(graph: ModelGraph, space: Budget, context: Number) -> Number:
     """Bytes of one sequence: its KV, the length rounded up to whole blocks, and its state."""
-    blocks = ceil_div(int(context), space.kv_block_tokens)
-    cached = float(kv_bytes(graph, blocks * space.kv_block_tokens))
+    blocks = ceil_div(floor(context), space.kv_block_tokens)
+    cached = as_float(kv_bytes(graph, blocks * space.kv_block_tokens))
     return cached + state_bytes_per_sequence(graph)
 
 

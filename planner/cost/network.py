@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 from planner.cost.kernels.collective import CollectiveShape
+from planner.num import Number, as_float
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Network:
         """Nodes that so many GPUs side by side take."""
         return math.ceil(span / self.gpus_per_node)
 
-    def send_s(self, size: float) -> float:
+    def send_s(self, size: Number) -> Number:
         """Seconds of a tensor's way to the next stage: each tensor rank sends its slice."""
         return size / self.tensor / self.bandwidth_bytes_per_s + self.latency_s
 
@@ -48,7 +49,7 @@ def within(shape: CollectiveShape, nodes: int, variant: str) -> CollectiveShape:
     return replace(shape, bytes=size, ranks=shape.ranks / nodes)
 
 
-def between_s(shape: CollectiveShape, nodes: int, variant: str, network: Network) -> float:
+def between_s(shape: CollectiveShape, nodes: int, variant: str, network: Network) -> Number:
     """Seconds that a collective over ``nodes`` nodes spends between them."""
     if nodes == 1:
         return 0.0
@@ -56,9 +57,9 @@ def between_s(shape: CollectiveShape, nodes: int, variant: str, network: Network
     share = (nodes - 1) / nodes
     rounds = nodes - 1
     if variant == "all_to_all":
-        moved = share * float(shape.bytes)
+        moved = share * as_float(shape.bytes)
     else:
-        moved = share * float(shape.bytes) / local
+        moved = share * as_float(shape.bytes) / local
     if variant.startswith("all_reduce"):
         moved, rounds = 2 * moved, 2 * rounds
     return moved / network.bandwidth_bytes_per_s + rounds * network.latency_s

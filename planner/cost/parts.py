@@ -10,6 +10,7 @@ from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
 from planner.graph.types import Node
+from planner.num import Number, as_float, maximum
 from planner.ops.heads import Heads
 from planner.ops.recurrent import Stateful
 from planner.ops.types import OpClass, SequenceGroup, Site
@@ -20,9 +21,9 @@ class Part:
     """The time of one main kernel of a group."""
 
     family: str
-    core_s: float
+    core_s: Number
     floor_s: float
-    moved_bytes: float
+    moved_bytes: Number
     """What it reads and writes itself; the group may move more."""
     fitted: Fitted
 
@@ -33,8 +34,8 @@ def attention_shape(
     """The model that prices attention of a group of sequences, and what it is asked."""
     decodes = group.new_tokens == 1 or group.verified
     return attention_decode.MODEL if decodes else attention_prefill.MODEL, AttentionShape(
-        float(group.count),
-        1.0 if decodes else float(group.new_tokens),
+        as_float(group.count),
+        1.0 if decodes else as_float(group.new_tokens),
         _priced_keys(heads, group, decodes=decodes),
         # kernels lay the queries of tokens to be verified beside those of the heads
         heads.heads * (int(group.new_tokens) if decodes else 1),
@@ -44,22 +45,24 @@ def attention_shape(
     )
 
 
-def _priced_keys(heads: Heads, group: SequenceGroup, *, decodes: bool) -> float:
+def _priced_keys(heads: Heads, group: SequenceGroup, *, decodes: bool) -> Number:
     """Keys of causal attention that has as many pairs: n·p = n·(k − n) + n²/2 for k = p + n/2."""
     if heads.span == "past":
-        return float(group.kv_tokens) + (0.0 if decodes else float(group.new_tokens) / 2)
-    return float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS))
+        return as_float(group.kv_tokens) + (0.0 if decodes else as_float(group.new_tokens) / 2)
+    return as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS))
 
 
-def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> float:
+def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
 
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     A state is walked in pieces.
     """
-    pieces = [float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
+    pieces = [
+        as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)
+    ]
     node, site = nodes[0]
     if node.op.op_class == OpClass.CACHE:
-        return max(float(site.load.tokens), *pieces, 0.0)
+        return maximum(as_float(site.load.tokens), *pieces, 0.0)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
-    return max(*(float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)
+    return maximum(*(as_float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
+from planner.num import Number, as_float
 from planner.ops.conv import Conv1d, Conv2d
 from planner.ops.indexer import IndexScores
 from planner.ops.linear import MatMul
@@ -20,9 +21,9 @@ from planner.ops.types import Operator, Site, static
 class Product:
     """A GEMM of [rows, depth] by [depth, features]."""
 
-    rows: float
-    depth: float
-    features: float
+    rows: Number
+    depth: Number
+    features: Number
     dtype: str
     """What the matrix units multiply."""
     weight_bytes: float
@@ -49,8 +50,8 @@ def as_run(made: Product, node: Node, site: Site) -> Product:
     return replace(made, weights=kept, most_share=site.formats.matrix_share)
 
 
-def _rows(site: Site) -> float:
-    return float(site.load.elements(site.outputs[0].shape[:-1]))
+def _rows(site: Site) -> Number:
+    return as_float(site.load.elements(site.outputs[0].shape[:-1]))
 
 
 def _width(node: Node) -> float:
@@ -58,8 +59,8 @@ def _width(node: Node) -> float:
 
 
 def _matmul(node: Node, site: Site) -> Product:
-    columns = float(site.load.dim(site.outputs[0].shape[-1]))
-    depth = float(site.load.dim(site.inputs[0].shape[-1]))
+    columns = as_float(site.load.dim(site.outputs[0].shape[-1]))
+    depth = as_float(site.load.dim(site.inputs[0].shape[-1]))
     width = bytes_per_element(site.inputs[1].dtype)
     return Product(_rows(site), depth, columns, node.matmul_dtype, width)
 
@@ -83,7 +84,7 @@ def _conv(node: Node, site: Site) -> Product:
     """A convolution as the implicit GEMM it is: pixels × (channels·k²) × output channels."""
     op = node.op
     assert isinstance(op, Conv1d | Conv2d)
-    pixels = float(site.load.elements(site.outputs[0].shape) / op.channels)
+    pixels = as_float(site.load.elements(site.outputs[0].shape) / op.channels)
     depth = op.depth(tuple(tensor.shape for tensor in site.inputs))
     return Product(pixels, depth, op.channels, node.matmul_dtype, _width(node))
 

@@ -139,13 +139,14 @@ class KernelTime:
     """How long one kernel takes on the device, and why."""
 
     time_s: Number
-    fixed_s: float
-    bound: Bound
+    fixed_s: Number
+    bound: Bound | Number
+    """In arrays a number of ``BOUNDS``."""
     evidence: Evidence
     family: str = ""
     """Kernels of one family share the errors of its model."""
-    log_low: float | None = None
-    log_high: float | None = None
+    log_low: Number | None = None
+    log_high: Number | None = None
     """80 % interval of log(real / predicted); None where no residuals are known."""
     borrowed: bool = False
     """Whether its constants are another GPU's: then what is wrong is wrong for every shape."""

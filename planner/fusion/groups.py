@@ -21,7 +21,7 @@ from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.moe import Moe
 from planner.ops.types import OpClass
 from planner.spec.conditions import first, holds, refusals
-from planner.spec.types import Conditions, FusionRule, KernelName, Scalar
+from planner.spec.types import Conditions, FusionRule, KernelName, Limit, Scalar
 from planner.units import show_bytes
 
 RuleSet = Literal["engine", "flags", "ideal"]
@@ -246,15 +246,18 @@ def _patterns(match: Match, window: Window) -> tuple[str, ...]:
     return match.rule.profile_patterns
 
 
+def limits(group: Group, engine: Engine) -> Iterator[tuple[Limit, NodeKey]]:
+    """The limits that hold for a group here, and the node whose output each is of."""
+    slots = dict(group.slots)
+    for limit in group.rule.limits if group.rule else ():
+        key = slots.get(limit.slot)
+        if key is not None and holds(limit.when, engine.facts):
+            yield limit, key
+
+
 def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:
     """Why a group is too large for its kernel under this load; None where it is not."""
-    if group.rule is None or not group.rule.limits:
-        return None
-    slots = dict(group.slots)
-    for limit in group.rule.limits:
-        key = slots.get(limit.slot)
-        if key is None or not holds(limit.when, engine.facts):
-            continue
+    for limit, key in limits(group, engine):
         size = sum(costs[key[0]].nodes[key[1]].output_bytes)
         if size > limit.max_bytes:
             return (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from planner.num import Number, ceil_div, maximum, minimum, where
+from planner.num import Number, ceil_div, is_array, maximum, minimum, where
 from planner.ops.dims import Dim, Pairs, Phase, PhasePairs, Shape, Span, SpanPairs, Symbol
 from planner.ops.moe_load import UNIFORM, Routing
 
@@ -86,6 +86,8 @@ class SequenceGroup:
         """
         n, prior = self.new_tokens, self.kv_tokens - self.new_tokens
         begun = prior % chunk
+        if not is_array(n) and n == 1:
+            return (SequenceGroup(self.count, n, begun + 1),)
         first = minimum(n, chunk - begun)
         whole, last = (n - first) // chunk, (n - first) % chunk
         return (

@@ -60,7 +60,7 @@ def advise(question: Question) -> tuple[Advice, ...]:
 
 def _rate(solved: SolvedStep) -> float:
     """Tokens a second; steps a second for a graph that is no LLM."""
-    return (solved.step.tokens or 1) / solved.chosen.timeline.time_s
+    return (solved.step.tokens or 1) / float(solved.chosen.timeline.time_s)
 
 
 def _judge(what_if: _WhatIf, rate: float) -> Advice | None:

@@ -26,7 +26,7 @@ METRICS: Mapping[str, tuple[MetricName, float]] = {
     "throughput_tok_s": ("output_throughput", 1.0),
 }
 """The figure behind the name of a column, and the column's unit in SI."""
-_LAUNCHES = 0.5
+LAUNCHES = 0.5
 """Share of a step that is no work, from which on it is bound by its launches."""
 
 
@@ -103,7 +103,7 @@ def _predicted(each: Expected, unit: float) -> Predicted:
 
 def bound(plan: Plan) -> str:
     """The bound under which most of the kernels' time falls; launch where gaps take more."""
-    if plan.step.modes[plan.step.mode].launch_share > _LAUNCHES:
+    if plan.step.modes[plan.step.mode].launch_share > LAUNCHES:
         return "launch"
     shares: defaultdict[str, float] = defaultdict(float)
     for kernel in plan.kernels:

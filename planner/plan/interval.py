@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.capture.solve import Kernel, Solution
+from planner.num import Number, as_float, expm1, maximum, minimum, square_root, where
 from planner.spec.types import MeasuredRuns
 
 SHARED = 0.05
@@ -36,7 +37,7 @@ REACH = 2.0
 
 def interval(
     solution: Solution, kind: str = "", runs: MeasuredRuns | None = None
-) -> tuple[float, float] | None:
+) -> tuple[Number, Number] | None:
     """Low and high of the step's wall time; None where a kernel has no known residuals.
 
     ``kind`` is that of the step, ``runs`` the whole runs its prediction was corrected by.
@@ -46,10 +47,13 @@ def interval(
         return modelled
     time_s = solution.timeline.time_s
     low_s, high_s = time_s * math.exp(runs.q10), time_s * math.exp(runs.q90)
-    alike = kind in runs.kinds and runs.shortest / REACH <= time_s <= runs.longest * REACH
-    if modelled is None or (alike and runs.count >= ENOUGH_RUNS):
+    if modelled is None:
         return low_s, high_s
-    return min(low_s, modelled[0]), max(high_s, modelled[1])
+    wide_s = minimum(low_s, modelled[0]), maximum(high_s, modelled[1])
+    if kind not in runs.kinds or runs.count < ENOUGH_RUNS:
+        return wide_s
+    alike = (runs.shortest / REACH <= time_s) & (time_s <= runs.longest * REACH)
+    return where(alike, low_s, wide_s[0]), where(alike, high_s, wide_s[1])
 
 
 @dataclass(frozen=True)
@@ -57,30 +61,30 @@ class Uncertain:
     """What all repeats of a kernel take, and how sure that is."""
 
     family: str
-    time_s: float
-    log_low: float
-    log_high: float
+    time_s: Number
+    log_low: Number
+    log_high: Number
     """80 % interval of log(real / predicted)."""
     borrowed: bool = False
 
 
-def width(kernels: Sequence[Uncertain], *, upward: bool) -> float:
+def width(kernels: Sequence[Uncertain], *, upward: bool) -> Number:
     """Seconds from the sum of kernels to an end of its 80 % interval."""
-    own = 0.0
-    shared: defaultdict[str, float] = defaultdict(float)
+    own: Number = 0.0
+    shared: defaultdict[str, Number] = defaultdict(float)
     for kernel in kernels:
         log = kernel.log_high if upward else kernel.log_low
-        part = kernel.time_s * abs(math.expm1(log))
+        part = kernel.time_s * abs(expm1(log))
         if not kernel.borrowed:
-            own += part**2
+            own = own + part**2
             part = kernel.time_s * SHARED
-        shared[kernel.family] += part
-    return math.sqrt(own + sum(each**2 for each in shared.values()))
+        shared[kernel.family] = shared[kernel.family] + part
+    return square_root(own + sum(each**2 for each in shared.values()))
 
 
-def _of_kernels(solution: Solution) -> tuple[float, float] | None:
+def _of_kernels(solution: Solution) -> tuple[Number, Number] | None:
     totals = []
-    for kernel, time_s in _kernels(solution):
+    for kernel, time_s in kernel_totals(solution):
         time = kernel.time
         if time.log_low is None or time.log_high is None:
             return None
@@ -89,14 +93,14 @@ def _of_kernels(solution: Solution) -> tuple[float, float] | None:
         )
     time_s = solution.timeline.time_s
     down, up = (width(totals, upward=upward) for upward in (False, True))
-    return max(0.0, time_s - down), time_s + up
+    return maximum(0.0, time_s - down), time_s + up
 
 
-def _kernels(solution: Solution) -> Iterator[tuple[Kernel, float]]:
+def kernel_totals(solution: Solution) -> Iterator[tuple[Kernel, Number]]:
     """Each distinct kernel, with the time all its repeats take."""
-    found: dict[int, tuple[Kernel, float]] = {}
+    found: dict[int, tuple[Kernel, Number]] = {}
     for run in solution.runs:
         for kernel in run.kernels:
             _, before = found.get(id(kernel), (kernel, 0.0))
-            found[id(kernel)] = (kernel, before + run.times * float(kernel.time.time_s))
+            found[id(kernel)] = (kernel, before + run.times * as_float(kernel.time.time_s))
     yield from found.values()

@@ -57,12 +57,17 @@ def held(prepared: Prepared, step: StepLoad) -> Fit:
     )
 
 
-def _held(prepared: Prepared, step: StepLoad, graph: ModelGraph) -> Fit:
-    deployment = prepared.question.deployment
+def stage_space(prepared: Prepared, kind: str, stage: ModelGraph) -> tuple[ModelGraph, Budget]:
+    """What a GPU of a stage holds, with any draft model, and its budget in steps of a kind."""
+    graph = stage
     if prepared.question.draft:
         graph = graph.beside(prepare(prepared.question.draft).graph)
-    space = prepared_budget(prepared, prepared.engine(step.kind), graph)
-    load = memory_load(deployment, step)
+    return graph, prepared_budget(prepared, prepared.engine(kind), graph)
+
+
+def _held(prepared: Prepared, step: StepLoad, stage: ModelGraph) -> Fit:
+    graph, space = stage_space(prepared, step.kind, stage)
+    load = memory_load(prepared.question.deployment, step)
     if not load.groups:
         live = max(live_bytes(block, step.load) for block in graph.kinds)
         space = replace(space, activations_bytes=live)

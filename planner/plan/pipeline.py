@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.capture.solve import Solution
-from planner.num import ceil_div
+from planner.num import Number, any_nonzero, as_float, ceil_div, maximum
 from planner.ops.collective import Send
 from planner.plan.load import StepLoad
 
@@ -38,21 +38,19 @@ def micro_batches(step: StepLoad, stages: int) -> MicroBatches:
     count = min(stages, sequences) if step.kind in {"decode", "prefill"} else 1
     if count == 1:
         return MicroBatches(1, step, step.kind == "decode")
-    groups = tuple(
-        replace(group, count=int(ceil_div(group.count, count))) for group in step.load.groups
-    )
+    groups = tuple(replace(group, count=ceil_div(group.count, count)) for group in step.load.groups)
     part = replace(step, load=replace(step.load, groups=groups))
     return MicroBatches(count, part, step.kind == "decode")
 
 
-def waiting_s(stages_s: tuple[float, ...], micro: MicroBatches) -> float:
+def waiting_s(stages_s: tuple[Number, ...], micro: MicroBatches) -> Number:
     """What a step takes beyond one micro-batch's way through all stages, in seconds.
 
     ``stages_s`` is what each stage takes for one micro-batch.
     """
-    longest = max(stages_s)
+    longest = maximum(*stages_s)
     if micro.steady:
-        return max(0.0, micro.count * longest - sum(stages_s))
+        return maximum(0.0, micro.count * longest - sum(stages_s))
     return (micro.count - 1) * longest
 
 
@@ -60,16 +58,16 @@ def piped(solution: Solution, micro: MicroBatches) -> Solution:
     """The solution with what its slowest stage makes the others wait."""
     line = solution.timeline
     stages_s = tuple(_stages(solution))
-    scale = line.path_s / sum(stages_s) if sum(stages_s) else 1.0
+    scale = line.path_s / sum(stages_s) if any_nonzero(sum(stages_s)) else 1.0
     wait_s = scale * waiting_s(stages_s, micro)
     return replace(solution, timeline=replace(line, waiting_s=wait_s))
 
 
-def _stages(solution: Solution) -> Iterator[float]:
+def _stages(solution: Solution) -> Iterator[Number]:
     """Device time of each stage; a send counts for the stage that sends."""
-    time_s = 0.0
+    time_s: Number = 0.0
     for run in solution.runs:
-        time_s += run.times * sum(float(kernel.time.time_s) for kernel in run.kernels)
+        time_s = time_s + run.times * sum(as_float(kernel.time.time_s) for kernel in run.kernels)
         if all(isinstance(node.op, Send) for node in run.block.nodes):
             yield time_s
             time_s = 0.0

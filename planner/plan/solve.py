@@ -42,6 +42,20 @@ def running(graph: ModelGraph, load: Load) -> ModelGraph:
     return part if whole is graph else active(graph, idle)
 
 
+def layout_of(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Layout:
+    """The groups of a rule set and the search they make, found once for all loads and GPUs."""
+
+    def new() -> Layout:
+        return layout(structure(graph, engine, rule_set), engine)
+
+    spec = spec_digest(engine.spec)
+    rules = signature(engine, rule_set, graph.op_names)
+    key = ("layout", id(graph), spec, rules, splitting(engine))
+    kept: Layout = remembered(key, new)
+    # an id may be that of a graph that is gone
+    return kept if kept.structure.graph is graph else new()
+
+
 @dataclass(frozen=True, eq=False)
 class SolvedStep:
     """A step in every mode the plan shows."""
@@ -186,26 +200,14 @@ class Solver:
 
     def structure(self, rule_set: RuleSet) -> Structure:
         """The groups of a rule set: they depend on structure and flags, not on sizes."""
-        return self._layout(rule_set).structure
-
-    def _layout(self, rule_set: RuleSet) -> Layout:
-        graph, engine = self.graph, self.engine
-        spec = spec_digest(engine.spec)
-        rules = signature(engine, rule_set, graph.op_names)
-        key = ("layout", id(graph), spec, rules, splitting(engine))
-        kept: Layout = remembered(key, lambda: self._new_layout(rule_set))
-        # an id may be that of a graph that is gone
-        return kept if kept.structure.graph is graph else self._new_layout(rule_set)
-
-    def _new_layout(self, rule_set: RuleSet) -> Layout:
-        return layout(structure(self.graph, self.engine, rule_set), self.engine)
+        return layout_of(self.graph, self.engine, rule_set).structure
 
     def problem(self, rule_set: RuleSet, mode: Mode) -> Problem:
         """The groups of a rule set priced under this load, padded as the mode pads."""
         padding = self.decision.choice(mode).padding_tokens
         if (rule_set, padding) not in self._problems:
             self._problems[rule_set, padding] = Problem(
-                self._layout(rule_set),
+                layout_of(self.graph, self.engine, rule_set),
                 self.costs(padding),
                 self.prepared.device,
                 self.engine,

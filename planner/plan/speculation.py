@@ -32,7 +32,7 @@ def draft_s(prepared: Prepared, batch: int, context: int) -> float:
     tokens = question.deployment.speculation.tokens
     middle = decode(batch, context + tokens // 2)
     drafting = prepare(question.draft)
-    return tokens * solve_step(drafting, middle, modes=()).chosen.timeline.time_s
+    return tokens * float(solve_step(drafting, middle, modes=()).chosen.timeline.time_s)
 
 
 def speculation_plan(prepared: Prepared, step: StepLoad, verify_s: float) -> SpeculationPlan | None:

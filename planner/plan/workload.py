@@ -115,4 +115,5 @@ def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]
 
 
 def _time(prepared: Prepared, step: StepLoad) -> float:
-    return solve_step(for_step(prepared, step), step, modes=()).chosen.timeline.time_s
+    solved = solve_step(for_step(prepared, step), step, modes=())
+    return float(solved.chosen.timeline.time_s)

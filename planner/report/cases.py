@@ -15,6 +15,11 @@ _ABOUT = (
     "error: |predicted / measured - 1|. bias: its median with sign. in 80 %: share inside the "
     "predicted interval."
 )
+_ORDER = (
+    "work: the same model and workload, with two ways to serve it or more. tau: Kendall's, 1 is "
+    "the measured order, -1 its reverse. first: how often the best by prediction was the best. "
+    "regret: how much worse than the best it was, mean and the worst tenth."
+)
 FIGURES = {
     "step_ms": "step ms",
     "ttft_ms": "ttft ms",
@@ -27,12 +32,19 @@ _TALLIES = ("rows", "figures", "median ratio", "median error", "mean error", "bi
 
 
 def cases_view(
-    rows: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], by: Sequence[str]
+    rows: Sequence[Mapping[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    by: Sequence[str],
+    ranking: Sequence[Mapping[str, Any]] = (),
 ) -> RenderableType:
-    """Every figure, the errors by group, and why rows were refused."""
+    """Every figure, the errors by group, how well runs of the same work are ordered, and why rows
+    were refused.
+    """
     if not rows:
         return small("there is no row under the headings")
     parts: list[RenderableType] = [_figures(rows), heading("errors"), _groups(groups, by)]
+    if ranking:
+        parts += [heading("order of runs of the same work"), _ranking(ranking), small(_ORDER)]
     refused = [f"{row['id']}: {row['error'] or row['reason']}" for row in rows if row["refused"]]
     if refused:
         parts += [heading("refused"), bullets(refused)]
@@ -82,6 +94,20 @@ def _groups(groups: Sequence[Mapping[str, Any]], by: Sequence[str]) -> Renderabl
             _percent(group["bias"], sign="+"),
             _percent(group["inside"], digits=0),
             words(said or DASH),
+        )
+    return found
+
+
+def _ranking(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    found = table(("figure", "work", "runs", "tau", "first", "regret", "worst tenth"))
+    for row in rows:
+        found.add_row(
+            words(FIGURES[row["figure"]]),
+            f"{row['groups']:,}",
+            f"{row['options']:,}",
+            f"{row['tau']:.2f}",
+            _percent(row["first"], digits=0),
+            *(_percent(row[name]) for name in ("regret", "worst_tenth")),
         )
     return found
 

@@ -73,6 +73,20 @@ def columns(cells: Sequence[Cell], document: Document) -> tuple[list[Column], li
     return found, faults or _lacking(seen, document)
 
 
+def field_fault(name: str) -> tuple[str, str | None] | None:
+    """Why a dotted path names no field of a deployment, and a hint; None where it does."""
+    if _field(name)[1]:
+        return None
+    guess = _meant(name)
+    hint = f"did you mean {guess!r}?" if guess else "as in step.decode.batch"
+    return f"a deployment has no field {shown(name)}", hint
+
+
+def is_text(name: str) -> bool:
+    """Whether the field of a dotted path takes a text as it stands."""
+    return _column(Cell(name, 1, 1)).is_text
+
+
 def known_columns() -> tuple[str, ...]:
     """Every name that has a meaning; ``backend.flags.NAME`` stands for all flags."""
     measured = (f"{MEASURED}.{name}" for name in FIGURES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -50,10 +50,22 @@ def load_file(path: Path, kind: str | None = None) -> Spec:
 
 def load_deployment(path: Path, sets: Sequence[str] = ()) -> DeploymentSpec:
     """The deployment in a file, with ``--set`` texts applied. Raises as `load_file`."""
+    return deployments_in(path)(sets)
+
+
+def deployments_in(path: Path) -> Callable[[Sequence[str]], DeploymentSpec]:
+    """The deployment in a file as a function of ``--set`` texts; the file is read once.
+
+    Both raise as `load_file`.
+    """
     reading = read(read_bytes(path), str(path))
-    data, document = overrides.apply(reading.data, reading.document, sets)
-    changed = Reading(data, document, reading.faults, reading.whole)
-    return cast("DeploymentSpec", _load(changed, "deployment"))
+
+    def with_sets(sets: Sequence[str]) -> DeploymentSpec:
+        data, document = overrides.apply(reading.data, reading.document, sets)
+        changed = Reading(data, document, reading.faults, reading.whole)
+        return cast("DeploymentSpec", _load(changed, "deployment"))
+
+    return with_sets
 
 
 def deployment_of(data: dict[str, Any], document: Document) -> DeploymentSpec:

@@ -243,3 +243,40 @@ def test_a_row_is_planned_as_the_same_deployment_in_yaml(tmp_path, load, rest):
     assert row.error is None
     assert row.answer.plan.plan_id == plan.plan_id
     assert row.answer.plan.result_hash == plan.result_hash
+
+
+def test_runs_of_the_same_work_are_ranked(run, table):
+    """A 4090 (1,008 GB/s) and an H100 (3,352 GB/s) decode the same batch: one pair, in order."""
+    head = HEAD.replace(",note", "")
+    rows = (
+        "a,qwen2.5-0.5b-instruct,rtx-4090,vllm,4,1024,3",
+        "b,qwen2.5-0.5b-instruct,h100-sxm,vllm,4,1024,2",
+    )
+    outcome = run("validate", table(*rows, head=head), "--json")
+    (found,) = json.loads(outcome.out)["ranking"]
+    assert (found["figure"], found["groups"], found["options"]) == ("step_ms", 1, 2)
+    assert (found["tau"], found["first"], found["regret"]) == (1.0, 1.0, 0.0)
+
+
+def test_a_choice_that_was_measured_slower_costs_the_difference(run, table):
+    """The H100 is predicted first, and was measured at 3 ms beside 2: half as much again."""
+    head = HEAD.replace(",note", "")
+    rows = (
+        "a,qwen2.5-0.5b-instruct,rtx-4090,vllm,4,1024,2",
+        "b,qwen2.5-0.5b-instruct,h100-sxm,vllm,4,1024,3",
+    )
+    outcome = run("validate", table(*rows, head=head))
+    assert "order of runs of the same work" in outcome.out
+    (line,) = (row for row in outcome.out.splitlines() if "-1.00" in row)
+    assert "50.0%" in line
+
+
+def test_runs_of_different_work_are_not_ranked(run, table):
+    """Another batch is another piece of work."""
+    head = HEAD.replace(",note", "")
+    rows = (
+        "a,qwen2.5-0.5b-instruct,rtx-4090,vllm,4,1024,2",
+        "b,qwen2.5-0.5b-instruct,h100-sxm,vllm,8,1024,3",
+    )
+    outcome = run("validate", table(*rows, head=head), "--json")
+    assert json.loads(outcome.out)["ranking"] == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from planner.errors import Fault, PlannerError, SpecError, UsageError
-from planner.plan.cases import Answer, answer
+from planner.plan.cases import Answer, Predicted, answer
 from planner.plan.types import Plan
 from planner.serving.plan import plan_question
 from planner.spec.cases import Case, CaseTable
@@ -35,9 +35,14 @@ class Answered:
     """One line, at its place in the file."""
 
 
-def _line(fault: Fault) -> str:
+def fault_line(fault: Fault) -> str:
     """A fault without the excerpt of its text."""
     return str(replace(fault, text=None))
+
+
+def faults_line(faults: Iterable[Fault]) -> str:
+    """Faults in one line."""
+    return "; ".join(map(fault_line, faults))
 
 
 class Planner:
@@ -51,13 +56,13 @@ class Planner:
     def answered(self, case: Case, origin: str = "") -> Answered:
         """The case's plan and judgement; whatever is wrong with its input becomes its error."""
         if case.deployment is None:
-            return Answered(case, None, "; ".join(_line(fault) for fault in case.faults))
+            return Answered(case, None, faults_line(case.faults))
         try:
             return Answered(case, answer(self.plan(case), case.measured, origin), None)
         except SpecError as error:
-            return Answered(case, None, "; ".join(_line(fault) for fault in error.faults))
+            return Answered(case, None, faults_line(error.faults))
         except PlannerError as error:
-            return Answered(case, None, _line(case.deployment.origin.fault(str(error))))
+            return Answered(case, None, fault_line(case.deployment.origin.fault(str(error))))
 
     def plan(self, case: Case) -> Plan:
         """The plan of a case that is right. Raises SpecError, and UsageError without a place."""
@@ -78,18 +83,26 @@ def result_cells(row: Answered) -> dict[str, str]:
     found = row.answer
     if found is None:
         return cells
-    for name, each in found.predicted.items():
-        place = f"{PREDICTED}.{name}"
-        ends = {place: each.value, f"{place}_low": each.low, f"{place}_high": each.high}
-        cells |= {column: _number(value) for column, value in ends.items()}
+    cells |= predicted_cells(found.predicted)
     cells["fits"] = "true" if found.fits else "false"
     cells["bound"] = found.bound
     cells["verdict"] = found.verdict or ""
-    cells["ratio"] = _number(found.ratio)
+    cells["ratio"] = number_cell(found.ratio)
     return cells
 
 
-def _number(value: float | None) -> str:
+def predicted_cells(predicted: Mapping[str, Predicted]) -> dict[str, str]:
+    """Predicted figures and the ends of their intervals, by column."""
+    cells: dict[str, str] = {}
+    for name, each in predicted.items():
+        place = f"{PREDICTED}.{name}"
+        ends = {place: each.value, f"{place}_low": each.low, f"{place}_high": each.high}
+        cells |= {column: number_cell(value) for column, value in ends.items()}
+    return cells
+
+
+def number_cell(value: float | None) -> str:
+    """Six digits; nothing for what is no number."""
     return "" if value is None or not math.isfinite(value) else f"{value:.{_DIGITS}g}"
 
 
@@ -119,13 +132,26 @@ def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]
         part.unlink(missing_ok=True)
 
 
-def told(rows: Iterable[Answered]) -> Iterator[Answered]:
-    """The rows, and on stderr how many there were so far, from the first second on."""
-    begun = last = monotonic()
-    for count, row in enumerate(rows, start=1):
-        yield row
+class Progress:
+    """Told of rows, it says on stderr how many there were so far, from the first second on."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._begun = self._last = monotonic()
+
+    def add(self, rows: int = 1) -> None:
+        """So many more."""
+        self._count += rows
         now = monotonic()
-        if now - last > _QUIET_S:
-            last = now
-            sys.stderr.write(f"{count:,} rows planned, {count / (now - begun):,.0f} a second\n")
+        if now - self._last > _QUIET_S:
+            self._last, rate = now, self._count / (now - self._begun)
+            sys.stderr.write(f"{self._count:,} rows planned, {rate:,.0f} a second\n")
             sys.stderr.flush()
+
+
+def told(rows: Iterable[Answered]) -> Iterator[Answered]:
+    """The rows, their progress told."""
+    progress = Progress()
+    for row in rows:
+        yield row
+        progress.add()

@@ -1,0 +1,96 @@
+"""Flags that InferenceX's public scripts start servers with, so far as the catalogue knows them.
+
+From github.com/SemiAnalysisAI/InferenceX benchmarks/*.sh, which change with the images; what is
+here is the same in every version seen. Runs of others are taken as the engine's defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.calibrate.silicon import INFERENCEX, SiliconRow
+from planner.calibrate.silicon_formats import MODELS
+
+Flags = dict[str, Any]
+_HOPPER = {"h100_sxm", "h200_sxm"}
+_HALF = 4
+"""GPUs of half a board."""
+
+
+def flags(row: SiliconRow) -> Flags:
+    """Engine flags of a row by their names in the catalogue."""
+    return _OF[row.engine](row)
+
+
+def utilization(row: SiliconRow, gpus: int) -> float | None:
+    """Share of memory that a script lets the engine take; None where it leaves that to it."""
+    if row.family != INFERENCEX:
+        return None
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    if model == "kimi-k2.5":
+        return {"nvfp4": 0.90}.get(row.gemm, 0.95 if hopper else 0.97)  # kimik2.5_*.sh
+    if row.engine != "sglang":
+        return None
+    if row.gemm == "nvfp4" or model == "glm-5":
+        return 0.85  # dsr1_fp4_b200.sh, qwen3.5_fp4_b200.sh, glm5_fp8_{b200,h200}.sh
+    if model == "qwen3.5-397b-a17b":
+        return 0.8 if hopper else 0.82  # qwen3.5_fp8_{h200,b200}.sh, qwen3.5_bf16_b200.sh
+    return 0.95 if gpus == _HALF and not hopper else 0.82  # dsr1_fp8_{b200,h200}.sh
+
+
+def requests(row: SiliconRow) -> int:
+    """Requests of the run: ten a user, five of glm5_fp8_h200.sh."""
+    five = MODELS[row.model] == "glm-5" and row.system in _HOPPER
+    return row.concurrency * (5 if five else 10)
+
+
+def _vllm(row: SiliconRow) -> Flags:
+    """Scripts set a longest sequence just above the lengths: of InferenceX, and others alike."""
+    found: Flags = {"max_model_len": row.input + row.output + 256}
+    if row.family != INFERENCEX:
+        return found
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    if model in {"llama-3.1-70b-instruct", "gpt-oss-120b"}:
+        # 70b_*.sh, gptoss_fp4_*.sh
+        found |= {"async_scheduling": True, "max_num_batched_tokens": 8192}
+        found |= {} if hopper else {"fuse_allreduce_rms": True}
+    if model == "llama-3.1-70b-instruct" and not hopper:
+        found |= {"fuse_attn_quant": True, "cudagraph_mode": "FULL_DECODE_ONLY"}
+    if model == "kimi-k2.5":
+        found |= {"fuse_allreduce_rms": True}
+    return found
+
+
+def _sglang(row: SiliconRow) -> Flags:
+    if row.family != INFERENCEX:
+        return {}
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    chunk = 32768
+    if model == "glm-5" and hopper:
+        return {}
+    if (model, row.gemm) in {("deepseek-r1", "nvfp4"), ("deepseek-v3", "nvfp4")}:
+        chunk = 16384  # dsr1_fp4_b200.sh
+    elif model == "qwen3.5-397b-a17b" and hopper:
+        chunk = 16384  # qwen3.5_fp8_h200.sh
+    found: Flags = {"chunked_prefill_size": chunk, "max_prefill_tokens": chunk}
+    plain = (model.startswith("deepseek") and hopper) or (
+        model == "qwen3.5-397b-a17b" and row.gemm and not hopper
+    )
+    # dsr1_fp8_h200.sh and qwen3.5_{fp8,fp4}_b200.sh ask for no fused all-reduce
+    return found if plain else {**found, "enable_flashinfer_allreduce_fusion": True}
+
+
+def _tensorrt(row: SiliconRow) -> Flags:
+    if row.family != INFERENCEX:
+        return {}
+    model, users = MODELS[row.model], row.concurrency
+    found: Flags = {"cuda_graph_enable_padding": True, "enable_block_reuse": False}
+    if model == "llama-3.1-70b-instruct":
+        return {**found, "cuda_graph_max_batch_size": 1024}
+    if model == "gpt-oss-120b":
+        return {**found, "cuda_graph_max_batch_size": users, "max_num_tokens": 20000}
+    tokens = max(8192, -(-(users + row.input + 64) // 64) * 64)
+    return {**found, "cuda_graph_max_batch_size": max(128, users), "max_num_tokens": tokens}
+
+
+_OF = {"vllm": _vllm, "sglang": _sglang, "trtllm": _tensorrt}

@@ -1,0 +1,147 @@
+"""The answers of a sweep: one line a row, whether it was planned by itself or with many others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.capture.types import MODE_WORDS, MODES
+from planner.cost.estimator import BOUNDS
+from planner.plan.cases import Answer, Predicted
+from planner.plan.sweep import Decodes
+from planner.plan.types import Plan
+from planner.spec.types import DeploymentSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+RANKINGS: Mapping[str, bool] = {
+    "tok_s_per_gpu": True,
+    "tok_s": True,
+    "step_ms": False,
+    "tpot_ms": False,
+    "ttft_ms": False,
+    "latency_s": False,
+    "usd_per_mtok": False,
+}
+"""Figures that rows may be ranked by, and whether more is better."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What there is to say of one row."""
+
+    predicted: Mapping[str, Predicted]
+    """By the names of columns, without ``predicted.``."""
+    fits: bool | None = None
+    bound: str = ""
+    mode: str = ""
+    tok_s: float | None = None
+    """Output tokens a second over all GPUs."""
+    gpus: int = 1
+    price_per_h: float | None = None
+    """Of one GPU."""
+    verdict: str | None = None
+    ratio: float | None = None
+    error: str | None = None
+
+    @property
+    def tok_s_per_gpu(self) -> float | None:
+        """Output tokens a second and GPU."""
+        return None if self.tok_s is None else self.tok_s / self.gpus
+
+    @property
+    def usd_per_mtok(self) -> float | None:
+        """What a million output tokens cost."""
+        if self.price_per_h is None or not self.tok_s:
+            return None
+        return self.price_per_h * self.gpus / 3600 / self.tok_s * 1e6
+
+    def figure(self, name: str) -> float | None:
+        """A figure of `RANKINGS`."""
+        found = self.predicted.get(name)
+        if found is not None:
+            return found.value
+        value: float | None = getattr(self, name, None)
+        return value
+
+    def rank(self, name: str) -> tuple[bool, bool, float]:
+        """Before another where less: what fits first, then by the figure, then the rest."""
+        value = self.figure(name)
+        if value is None:
+            return True, True, 0.0
+        return False, not self.fits, -value if RANKINGS[name] else value
+
+
+def line_of(answer: Answer, deployment: DeploymentSpec) -> Line:
+    """The line of a row that was planned by itself."""
+    plan = answer.plan
+    return Line(
+        answer.predicted,
+        answer.fits,
+        answer.bound,
+        plan.step.mode,
+        _tok_s(plan, answer.predicted),
+        deployment.parallel.gpus,
+        deployment.price,
+        answer.verdict,
+        answer.ratio,
+    )
+
+
+def _tok_s(plan: Plan, predicted: Mapping[str, Predicted]) -> float | None:
+    found = predicted.get("throughput_tok_s")
+    if found is not None:
+        return found.value
+    if plan.speculation is not None:
+        return plan.speculation.output_tokens_per_s
+    if plan.step.kind != "decode" or not plan.step.time_s:
+        return None
+    decode: Mapping[str, Any] = plan.deployment["step"]["decode"]
+    return float(decode["batch"] / plan.step.time_s)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """Decode steps of one deployment, answered together."""
+
+    batch: Array
+    decodes: Decodes
+    gpus: int
+    price_per_h: float | None
+
+    def line(self, place: int) -> Line:
+        """One of them."""
+        found = self.decodes
+        low, high = (_known(each[place] * 1e3) for each in (found.low_s, found.high_s))
+        step = Predicted(float(found.step_s[place]) * 1e3, low, high, None)
+        return Line(
+            {"step_ms": step, "tpot_ms": step},
+            bool(found.missing_bytes[place] == 0),
+            BOUNDS[int(found.bound[place])],
+            MODE_WORDS[MODES[int(found.mode[place])]],
+            float(self.batch[place] / found.step_s[place]),
+            self.gpus,
+            self.price_per_h,
+        )
+
+    def best(self, name: str, count: int) -> list[int]:
+        """The places that `Line.rank` puts first, as many as asked for."""
+        import numpy as np
+
+        step_s = self.decodes.step_s
+        value = step_s if name in _TIMES else -self.batch / step_s
+        order = np.lexsort((value, ~self.decodes.fits))
+        return [int(place) for place in order[:count]]
+
+
+_TIMES = ("step_ms", "tpot_ms")

@@ -1,0 +1,173 @@
+"""A row of public serving measurements becomes the deployment that ran, each by hand."""
+
+import pytest
+from silicon_samples import INFERENCEX, cells, read
+
+from planner.calibrate.silicon_cases import deployment, document, version_of
+from planner.calibrate.silicon_lint import lint
+from planner.errors import UsageError
+
+NVFP4 = {"weights": "nvfp4", "activations": "nvfp4"}
+
+
+@pytest.fixture
+def case(tmp_path):
+    """The deployment of a row, as plain data that is a valid deployment too."""
+
+    def _case(**given):
+        (flagged,) = lint(read(tmp_path, cells(**given)))
+        deployment(flagged)
+        return document(flagged)
+
+    return _case
+
+
+def inferencex(engine, model, gemm, system="b200_sxm", **given):
+    return {
+        "backend": engine,
+        "model_path": model,
+        "gemm_quant_mode": gemm,
+        "system": system,
+        "silicon_data_source": INFERENCEX,
+        **given,
+    }
+
+
+def test_a_plain_row_is_fixed_lengths_in_16_bit(case):
+    """Somebody's own run of BF16 weights: the engine's defaults, ten requests a user."""
+    assert case() == {
+        "model": "llama-3.1-8b-instruct",
+        "gpu": "h100-sxm",
+        "parallel": {"tensor": 1, "data": 1, "expert": 1},
+        "backend": {
+            "name": "vllm",
+            "flags": {"max_model_len": 1024 + 128 + 256},
+            "version": "0.19.0",
+        },
+        "workload": {"concurrency": 8, "input": 1024, "output": 128, "requests": 80},
+    }
+
+
+def test_inferencex_draws_lengths_and_follows_its_scripts(case):
+    """NVIDIA's FP8 checkpoint under TensorRT-LLM: a scale a tensor, KV cache in FP8."""
+    found = case(**inferencex("trtllm", "meta-llama/Llama-3.1-70B", "fp8", backend_version=""))
+    assert found["precision"] == {"weights": "fp8", "activations": "fp8", "kv_cache": "fp8"}
+    assert found["workload"]["spread"] == 0.2
+    assert found["backend"] == {
+        "name": "tensorrt-llm",
+        "version": "1.2.0",
+        "flags": {
+            "cuda_graph_enable_padding": True,
+            "cuda_graph_max_batch_size": 1024,
+            "enable_block_reuse": False,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "model", "gemm", "system", "meant"),
+    [
+        # what a checkpoint is by itself, the label only repeats
+        ("trtllm", "openai/gpt-oss-120b", "nvfp4", "h200_sxm", None),
+        ("vllm", "openai/gpt-oss-120b", "nvfp4", "b200_sxm", {"kv_cache": "fp8"}),
+        ("vllm", "moonshotai/Kimi-K2.5", "int4_wo", "h200_sxm", None),
+        ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", "h200_sxm", None),
+        ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", "b200_sxm", {"kv_cache": "fp8"}),
+        ("vllm", "MiniMaxAI/MiniMax-M2.5", "fp8", "h100_sxm", None),
+        # NVIDIA's NVFP4 checkpoints and what they leave in 16 bit
+        (
+            "vllm",
+            "MiniMaxAI/MiniMax-M2.5",
+            "nvfp4",
+            "b200_sxm",
+            {
+                "weights": "bf16",
+                "activations": "bf16",
+                "modules": [{"match": ["experts"], **NVFP4}],
+                "kv_cache": "fp8",
+            },
+        ),
+        # the maker's own FP8 beside a 16-bit repository
+        (
+            "sglang",
+            "zhipuai/GLM-5",
+            "fp8",
+            "h200_sxm",
+            {"weights": "fp8_block", "activations": "fp8"},
+        ),
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "", "b200_sxm", None),
+    ],
+)
+def test_a_label_means_what_the_checkpoint_is(case, *, engine, model, gemm, system, meant):
+    """Of runs of InferenceX."""
+    assert case(**inferencex(engine, model, gemm, system)).get("precision") == meant
+
+
+def test_of_deepseek_o_proj_is_narrow_and_the_latent_projections_are_not(case):
+    """As hf_quant_config.json of DeepSeek-V3.1-NVFP4 excludes them."""
+    found = case(**inferencex("sglang", "deepseek-ai/DeepSeek-R1", "nvfp4"))
+    (rule,) = found["precision"]["modules"]
+    assert {"experts", "o_proj", "shared_up_proj"} <= set(rule["match"])
+    assert not {"q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"} & set(rule["match"])
+
+
+@pytest.mark.parametrize(
+    ("model", "gemm", "cache"),
+    [
+        ("nvidia/Llama-3.1-8B-Instruct-FP8", "fp8", "fp8"),
+        ("Qwen/Qwen3-32B", "fp8", None),  # made FP8 as it loads
+        ("Qwen/Qwen3-235B-A22B-FP8", "fp8", None),  # the maker's own, no KV scales
+    ],
+)
+def test_elsewhere_vllm_takes_the_cache_of_an_nvidia_checkpoint(case, model, gemm, cache):
+    """`resolve_kv_cache_dtype_string` reads kv_cache_quant_algo."""
+    found = case(model_path=model, gemm_quant_mode=gemm)
+    assert found.get("precision", {}).get("kv_cache") == cache
+
+
+@pytest.mark.parametrize(
+    ("engine", "label", "day", "version"),
+    [
+        ("vllm", "0.19.0", None, "0.19.0"),
+        ("sglang", "0.5.10.post1", None, "0.5.10"),
+        ("trtllm", "1.2.0rc6.post2", None, "1.2.0"),
+        ("vllm", "", "2025-10-29", "0.11.0"),  # 0.11.0 of 2 October, 0.12.0 of 3 December
+        ("sglang", "nightly-dev", "2026-03-10", "0.5.9"),
+        ("trtllm", "gpt-oss-dev", "2020-01-01", "1.0.0"),
+        ("sglang", "nightly-dev", None, None),
+    ],
+)
+def test_a_build_without_a_number_is_the_release_of_its_day(engine, label, day, version):
+    """Nothing older than the first release known."""
+    assert version_of(engine, label, day) == version
+
+
+def test_five_requests_a_user_where_the_script_has_five(case):
+    """glm5_fp8_h200.sh: num_prompts=$((CONC * 5))."""
+    found = case(**inferencex("sglang", "zhipuai/GLM-5", "fp8", "h200_sxm"))
+    assert found["workload"]["requests"] == 8 * 5
+
+
+def test_experts_cut_over_ranks_of_data_parallel_attention_are_refused(case):
+    """A deployment replicates experts over `data`, or shares them out."""
+    with pytest.raises(UsageError, match="experts split 4 ways over 4 ranks"):
+        case(
+            users=32,
+            model_path="openai/gpt-oss-120b",
+            tp_size=1,
+            attention_dp_size=4,
+            moe_tp_size=4,
+        )
+
+
+def test_a_model_that_the_catalogue_lacks_is_refused_by_name(case):
+    """Not guessed."""
+    with pytest.raises(UsageError, match="'somebody/else' is not in the catalogue"):
+        case(model_path="somebody/else")
+
+
+@pytest.mark.parametrize(("gpus", "share"), [(4, 0.95), (8, 0.82)])
+def test_memory_is_what_the_script_gives(case, gpus, share):
+    """dsr1_fp8_b200.sh: MEM_FRAC_STATIC of 4 and of 8 GPUs."""
+    row = inferencex("sglang", "deepseek-ai/DeepSeek-R1", "fp8", tp_size=gpus, moe_tp_size=gpus)
+    assert case(**row)["memory"] == {"utilization": share}
