@@ -169,7 +169,7 @@ def _step(prepared: Prepared) -> StepLoad:
 
 
 def _step_s(prepared: Prepared, engine: Engine, step: StepLoad) -> float:
-    return solve_step(prepared, step, (), engine).chosen.timeline.time_s
+    return float(solve_step(prepared, step, (), engine).chosen.timeline.time_s)
 
 
 def _rules(prepared: Prepared, engine: Engine) -> Hashable:
