@@ -13,6 +13,10 @@ from planner.calibrate.silicon_formats import MODELS
 
 Flags = dict[str, Any]
 _HOPPER = {"h100_sxm", "h200_sxm"}
+_MANY = 16
+"""Users from which on scripts let SGLang's scheduler poll more seldom."""
+_DEEPGEMM = 256
+"""Users of long outputs from which on dsr1_fp8_b200_trt.sh takes DeepGEMM."""
 _HALF = 4
 """GPUs of half a board."""
 
@@ -73,6 +77,9 @@ def _sglang(row: SiliconRow) -> Flags:
     elif model == "qwen3.5-397b-a17b" and hopper:
         chunk = 16384  # qwen3.5_fp8_h200.sh
     found: Flags = {"chunked_prefill_size": chunk, "max_prefill_tokens": chunk}
+    if not hopper and (model.startswith("deepseek") or (row.gemm and model.startswith("qwen3.5"))):
+        # dsr1_{fp8,fp4}_b200.sh, qwen3.5_fp8_b200.sh
+        found |= {"scheduler_recv_interval": 30 if row.concurrency >= _MANY else 10}
     plain = (model.startswith("deepseek") and hopper) or (
         model == "qwen3.5-397b-a17b" and row.gemm and not hopper
     )
@@ -88,9 +95,23 @@ def _tensorrt(row: SiliconRow) -> Flags:
     if model == "llama-3.1-70b-instruct":
         return {**found, "cuda_graph_max_batch_size": 1024}
     if model == "gpt-oss-120b":
+        if row.system not in _HOPPER:
+            found["moe_backend"] = "TRTLLM"  # gptoss_fp4_b200_trt.sh
         return {**found, "cuda_graph_max_batch_size": users, "max_num_tokens": 20000}
+    if model.startswith("deepseek"):
+        found |= {"moe_backend": _experts(row)}
     tokens = max(8192, -(-(users + row.input + 64) // 64) * 64)
     return {**found, "cuda_graph_max_batch_size": max(128, users), "max_num_tokens": tokens}
+
+
+def _experts(row: SiliconRow) -> str:
+    """Kernels of DeepSeek's experts: dsr1_fp8_{b200,h200}_trt.sh, dsr1_fp4_b200_trt.sh."""
+    if row.system in _HOPPER or (row.gemm == "nvfp4" and row.split.data > 1):
+        return "CUTLASS"
+    long = (row.input, row.output) == (1024, 8192)
+    if row.gemm != "nvfp4" and long and row.concurrency >= _DEEPGEMM:
+        return "DEEPGEMM"
+    return "TRTLLM"
 
 
 _OF = {"vllm": _vllm, "sglang": _sglang, "trtllm": _tensorrt}

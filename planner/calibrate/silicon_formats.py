@@ -74,9 +74,20 @@ DeepSeek-V3.1-NVFP4, MiniMax-M2.5-NVFP4, Qwen3.5-397B-A17B-NVFP4, GLM-5-NVFP4, a
 of Kimi-K2.5-NVFP4."""
 
 
+def _widened(row: SiliconRow) -> bool:
+    """Whether vLLM multiplies MXFP4 experts with MXFP8: VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8 of
+    InferenceX's gptoss_fp4_b200.sh.
+    """
+    blackwell = not row.system.startswith("h")
+    oss = MODELS[row.model] == "gpt-oss-120b"
+    return oss and blackwell and row.engine == "vllm" and row.family == INFERENCEX
+
+
 def formats(row: SiliconRow) -> dict[str, Any]:
     """The `precision` of a row's deployment."""
     found = _weights(MODELS[row.model], row.gemm)
+    if _widened(row):
+        found = {"modules": [{"match": "experts", "weights": "mxfp4", "activations": "fp8"}]}
     return {**found, "kv_cache": "fp8"} if fp8_cache(row) else found
 
 

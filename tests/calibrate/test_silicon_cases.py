@@ -65,11 +65,40 @@ def test_inferencex_draws_lengths_and_follows_its_scripts(case):
 
 
 @pytest.mark.parametrize(
+    ("engine", "model", "gemm", "users", "flag", "value"),
+    [
+        # dsr1_fp8_b200.sh, dsr1_fp4_b200.sh: seldom, and more seldom from 16 users on
+        ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", 8, "scheduler_recv_interval", 10),
+        ("sglang", "deepseek-ai/DeepSeek-R1", "nvfp4", 16, "scheduler_recv_interval", 30),
+        # glm5_fp8_b200.sh says nothing of it
+        ("sglang", "zhipuai/GLM-5", "fp8", 16, "scheduler_recv_interval", None),
+        # dsr1_fp{8,4}_b200_trt.sh, gptoss_fp4_b200_trt.sh
+        ("trtllm", "deepseek-ai/DeepSeek-R1", "nvfp4", 8, "moe_backend", "TRTLLM"),
+        ("trtllm", "openai/gpt-oss-120b", "nvfp4", 8, "moe_backend", "TRTLLM"),
+        ("trtllm", "meta-llama/Llama-3.1-70B", "fp8", 8, "moe_backend", None),
+    ],
+)
+def test_servers_start_as_the_scripts_start_them(case, *, engine, model, gemm, users, flag, value):
+    found = case(**inferencex(engine, model, gemm, batch_size=str(users)))
+    assert found["backend"].get("flags", {}).get(flag) == value
+
+
+@pytest.mark.parametrize(
     ("engine", "model", "gemm", "system", "meant"),
     [
         # what a checkpoint is by itself, the label only repeats
         ("trtllm", "openai/gpt-oss-120b", "nvfp4", "h200_sxm", None),
-        ("vllm", "openai/gpt-oss-120b", "nvfp4", "b200_sxm", {"kv_cache": "fp8"}),
+        # but for activations that a variable of the script's environment narrows
+        (
+            "vllm",
+            "openai/gpt-oss-120b",
+            "nvfp4",
+            "b200_sxm",
+            {
+                "modules": [{"match": "experts", "weights": "mxfp4", "activations": "fp8"}],
+                "kv_cache": "fp8",
+            },
+        ),
         ("vllm", "moonshotai/Kimi-K2.5", "int4_wo", "h200_sxm", None),
         ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", "h200_sxm", None),
         ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", "b200_sxm", {"kv_cache": "fp8"}),
