@@ -106,7 +106,7 @@ def _sessions(text: str) -> Callable[[re.Match[str]], str]:
     for folder in {part["what"] for part in found}:
         parts = [part for part in found if part["what"] == folder]
         bodies = tuple(part["body"] for part in parts)
-        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder, ROOT), strict=True):
+        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder), strict=True):
             made[part.start()] = f"<!-- session: {folder} -->\n\n{body}\n\n<!-- end -->"
     return lambda part: made[part.start()]
 
