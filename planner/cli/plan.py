@@ -14,6 +14,7 @@ from planner.cli.common.options import (
     explain_option,
     json_option,
     model_option,
+    only_option,
     set_option,
 )
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--no-save", is_flag=True, help="Do not keep the plan in the store.")
 @json_option
 @explain_option
+@only_option
 @click.option(
     "--tp",
     metavar="N|auto",
@@ -51,6 +53,7 @@ def command(
     no_save: bool,
     as_json: bool,
     explain: bool,
+    only: tuple[str, ...],
     tp: str | None,
     advice: bool,
 ) -> None:
@@ -71,11 +74,12 @@ def command(
     found, sets = split_sets(file, sets, catalog, cost_model, tp)
     question = ask(load_deployment(file, sets), catalog, cost_model)
     plan = plan_question(question)
-    advices = advise(question) if advice else None
+    wanted = advice and (as_json or not no_save or "advice" in only)
+    advices = advise(question) if wanted else None
     if as_json:
         write(to_json("plan", plan_document(plan, advices, found)))
     else:
-        show(plan_view(plan, advices, explain=explain, splits=found))
+        show(plan_view(plan, advices, explain=explain, splits=found, only=only))
     kept = "not saved" if no_save else keep(plan, advices, db)
     if not as_json:
         write(f"\nplan {plan.plan_id}: {kept}\n")
