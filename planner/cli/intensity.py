@@ -12,6 +12,7 @@ from planner.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from planner.plan.attention_rows import Convention
+    from planner.spec.types import GpuSpec
 
 
 @click.command(
@@ -85,6 +86,8 @@ def command(
     spec = catalog.find("model", model)
     blocks = blocks_of(spec, catalog)
     targets = {name.strip(): catalog.find("gpu", name.strip()) for name in gpus.split(",")}
+    for name, gpu in targets.items():
+        _check(name, gpu, precision)
     found = {
         name: intensity(
             spec, blocks, gpu, tokens, contexts, convention=convention, precision=precision
@@ -96,3 +99,11 @@ def command(
         write(to_json("intensity", {"gpus": plain(found)} if others else plain(first)))
     else:
         show(crossings_view(found) if others else intensity_view(first))
+
+
+def _check(name: str, gpu: GpuSpec, precision: str | None) -> None:
+    from planner.dtypes import operand
+    from planner.errors import UsageError
+
+    if precision and operand(precision) not in gpu.matrix:
+        raise UsageError(f"{name} multiplies no {precision}", f"one of {', '.join(gpu.matrix)}")

@@ -85,7 +85,9 @@ def crossings_view(found: Mapping[str, Intensity]) -> RenderableType:
     """M* of one model's GEMMs on several GPUs, by their names, side by side."""
     first, *_ = found.values()
     shown = table(("GEMM", "block", "K × N", *found), left=(0, 1))
-    sides = [[row for row in each.gemms if row.tokens == each.gemms[0].tokens] for each in found.values()]
+    sides = [
+        [row for row in each.gemms if row.tokens == each.gemms[0].tokens] for each in found.values()
+    ]
     merged: dict[Any, list[str]] = {}
     for rows in zip(*sides, strict=True):
         crossing = tuple(row.crossing_tokens for row in rows)

@@ -162,7 +162,7 @@ class _Server:
         tokens = step.decoding * step.repeats * replica.yields
         tokens += sum(not seq.todo for seq, _ in step.chunks)
         busy_s = step.repeats * step.took.device_s
-        gaps = self._pace.gaps(step, self.env.now)
+        gaps = self._pace.gaps(step, left, self.env.now)
         self.log.append(Entry(start_s, self.env.now, busy_s, kv_share, *state, tokens, gaps))
         for request in left:
             self.left(self, request)

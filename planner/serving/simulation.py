@@ -53,7 +53,8 @@ class Simulation:
     """Each request's mean time between tokens."""
     itl: Spread
     """Every wait for a next token by itself, of all sequences: a step with prompts is a long one,
-    and most are short. Handed on to another pool, a request's first wait is not among them."""
+    and most are short. Waits across an eviction or from one pool to another are not among them.
+    """
     latency: Spread
     """Of whole requests."""
     requests_per_s: float
