@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from planner.cost.annotate import annotate
 from planner.cost.types import Device, NodeCost, device
@@ -74,27 +75,17 @@ def intensity(
     wide = precision or model.weights
     graph = model_graph(model, blocks, Formats(wide, wide, wide, wide))
     target = device(gpu)
-    gemms = [
-        row
-        for count in tokens
-        for block in _decoding(graph).kinds
-        for row in _gemms(block, count, target, convention)
-    ]
-    attention = [
-        row
-        for block in graph.kinds
-        for context in contexts
-        for row in _attention(block, context, target, convention)
-    ]
-    gemms.sort(key=lambda row: tokens.index(row.tokens))
+    decoding = _decoding(graph).kinds
+    gemms = (_gemms(kind, n, target, convention) for n in tokens for kind in decoding)
+    rows = (_attention(kind, n, target, convention) for kind in graph.kinds for n in contexts)
     return Intensity(
         model.title,
         gpu.title,
         convention,
         wide,
         target.ridge(wide),
-        tuple(gemms),
-        tuple(attention),
+        tuple(chain.from_iterable(gemms)),
+        tuple(chain.from_iterable(rows)),
     )
 
 
