@@ -23,6 +23,8 @@ _DEEPGEMM = 256
 """Users of long outputs from which on dsr1_fp8_b200_trt.sh takes DeepGEMM."""
 _ROOMY = (1, 2)
 _LEAST_ROOM = 512
+_MIXED = (0, 5, 6)
+"""The first SGLang for which the generator spells the flag as SGLang does."""
 _BLOCK = 32
 """Tokens of a KV block, which the generator rounds up to."""
 _HALF = 4
@@ -91,6 +93,9 @@ def _vllm(row: SiliconRow) -> Flags:
 
 
 def _sglang(row: SiliconRow) -> Flags:
+    if row.family == GENERATED:
+        mixed = {"enable_mixed_chunk": True} if version_key(row.version) >= _MIXED else {}
+        return {"max_prefill_tokens": row.input + 1500, **mixed}
     if row.family != INFERENCEX:
         return {}
     model, hopper = MODELS[row.model], row.system in _HOPPER

@@ -56,7 +56,9 @@ def _of_step(plan: Plan) -> Iterator[Expected]:
         names += [] if plan.serving else ["itl"] if plan.workload else ["itl", "tpot"]
     sequences = (step.sequences or 1) * _replicas(plan)
     for name in names:
-        share = plan.speculation.tpot_s / step.time_s if plan.speculation and name != "step" else 1.0
+        share = (
+            plan.speculation.tpot_s / step.time_s if plan.speculation and name != "step" else 1.0
+        )
         low_s, high_s = (None if end is None else end * share for end in (step.low_s, step.high_s))
         bare = bare_s if name == "step" else _bare_token_s(plan)
         yield Expected(name, step.time_s * share, high_s, low_s, bare, sequences)

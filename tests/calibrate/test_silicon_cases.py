@@ -83,6 +83,16 @@ def test_aiconfigurator_asks_for_the_tokens_of_one_prompt(case, version, batch, 
     assert case(**own)["backend"]["flags"] == {}  # somebody else's run
 
 
+@pytest.mark.parametrize(
+    ("version", "more"), [("0.5.1.post1", {}), ("0.5.6.post2", {"enable_mixed_chunk": True})]
+)
+def test_aiconfigurator_lets_sglang_mix_where_it_spells_the_flag_right(case, version, more):
+    """`sglang.rule`; before 0.5.6 its template has --enable-mix-chunk, which SGLang does not."""
+    own = {"backend": "sglang", "backend_version": version}
+    flags = case(**own, silicon_data_source=GENERATED)["backend"]["flags"]
+    assert flags == {"max_prefill_tokens": 1024 + 1500, **more}
+
+
 def test_aiconfigurator_serves_the_makers_fp8_of_qwen3(case):
     """Qwen/Qwen3-32B-FP8 is of blocks, and has no scales of the KV cache."""
     own = {"backend": "trtllm", "model_path": "Qwen/Qwen3-32B", "gemm_quant_mode": "fp8"}
