@@ -64,6 +64,11 @@ class Engine:
         asked = None if self.asked is None else {**self.asked, **turned}
         return replace(self, facts={**self.facts, **turned}, asked=asked)
 
+    def running(self, layer: str) -> Engine:
+        """The same engine on a model most of whose layers are of that block."""
+        asked = None if self.asked is None else {**self.asked, "layer": layer}
+        return replace(self, facts={**self.facts, "layer": layer}, asked=asked)
+
 
 def resolve(
     deployment: DeploymentSpec,
@@ -71,16 +76,15 @@ def resolve(
     gpu: GpuSpec,
     formats: Formats,
     step: str,
-    layer: str | None = None,
 ) -> Engine:
     """The engine of a deployment: the nearest described version, flags checked, defaults filled.
 
-    ``step`` is decode, prefill, mixed or shapes, ``layer`` the block of most layers. Raises SpecError naming every flag that the
+    ``step`` is decode, prefill, mixed or shapes. Raises SpecError naming every flag that the
     backend, or this version of it, doesn't have or that has a value of another type.
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
-    facts = {**_facts(deployment, version, gpu, formats, step), "layer": layer}
+    facts = _facts(deployment, version, gpu, formats, step)
     wanted = {**facts, "version": asked.version or version}
     _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
     named = None

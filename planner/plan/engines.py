@@ -24,7 +24,7 @@ def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
     )
 
     def make() -> tuple[GpuSpec, Engine]:
-        return gpu, resolve(deployment, spec, gpu, formats, kind, layer)
+        return gpu, resolve(deployment, spec, gpu, formats, kind).running(layer)
 
     kept, engine = remembered(key, make)
     # an id may be that of a spec that is gone
