@@ -110,3 +110,20 @@ def test_an_unknown_draft_is_a_fault_at_its_place():
     """As any other name."""
     with pytest.raises(SpecError, match=r"deploy.yaml:4:\d+"):
         planned(STEP, "speculation: {draft: lama, tokens: 3, length: 2}")
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        ("vllm", "its draft models implement no SupportsPP"),
+        ("sglang", "not compatible with speculative decoding"),
+        ("tensorrt-llm", "not supported by the executor loop of pipelines"),
+        ("pytorch-compiled", "drafts in a pipeline are not described"),
+    ],
+)
+def test_drafts_in_a_pipeline_are_refused_with_the_engines_reason(engine, reason):
+    """No described version drafts there; the fault stands at `speculation`."""
+    lines = (STEP, "parallel: {pipeline: 2}", "speculation: {tokens: 3, length: 2}")
+    with pytest.raises(SpecError, match=reason) as caught:
+        planned(*lines, f"backend: {{name: {engine}}}")
+    assert str(caught.value.faults[0]).startswith("deploy.yaml:5:1: ")

@@ -101,8 +101,11 @@ def modelopt(config: Config) -> Stored:
         inner.refuse("quant_algo", f"{algorithm[:40]!r} is unknown", ", ".join(_ALGORITHMS))
         return Stored()
     found.kept = kept
-    if inner.get("kv_cache_quant_algo") == "FP8" or inner.inside("kv_cache_scheme"):
-        found.kv_cache = "fp8"
+    cache = inner.get("kv_cache_quant_algo")
+    if cache == "FP8" or inner.inside("kv_cache_scheme"):
+        found.kv_cache = "nvfp4" if cache == "NVFP4" else "fp8"
+    elif cache == "NVFP4":
+        found.kv_cache = "nvfp4"
     return found
 
 

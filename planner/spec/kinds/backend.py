@@ -160,6 +160,16 @@ class ContextRule(Spec):
     note: str | None = None
 
 
+class RefusalRule(Spec):
+    """What the engine does not start with, whatever the GPU holds. All that hold are told."""
+
+    at: str = Field(description="What asks for it in a deployment: `speculation`")
+    when: Conditions
+    refuse: str = Field(description="The engine's reason")
+    hint: str | None = Field(None, description="What to ask for instead")
+    source: str
+
+
 class SequenceRule(Spec):
     """When tensor ranks share the rows of norms and residual adds (sequence parallelism)."""
 
@@ -256,6 +266,7 @@ class BackendSpec(CatalogSpec):
     context: tuple[ContextRule, ...] = Field(
         (), description="Context parallelism, by kind of attention; without rules there is none"
     )
+    refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
     )
