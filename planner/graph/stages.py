@@ -74,7 +74,7 @@ def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
     """
     if "cross_attention" in graph.op_names:
         raise ValueError(
-            "no engine cuts an encoder-decoder model into stages: in vLLM it implements no SupportsPP"
+            "no engine cuts an encoder-decoder model into stages: vLLM's implement no SupportsPP"
         )
     counts = layer_counts(layer_count(graph), stages)
     parts: list[list[Run]] = [[] for _ in counts]

@@ -197,6 +197,10 @@ def test_a_pass_of_the_compiler_is_a_flag_and_a_size_not_carried_over_is_listed(
 @pytest.mark.parametrize(
     ("words", "precision"),
     [
+        # quantised anew, of a checkpoint in FP8; and that checkpoint under a longer name
+        ("nvidia/DeepSeek-R1-FP4", {"weights": "nvfp4", "activations": "nvfp4"}),
+        ("deepseek-ai/DeepSeek-R1-FP8", None),
+        ("Qwen/Qwen3-8B --kv-cache-dtype nvfp4", {"kv_cache": "nvfp4"}),
         ("Qwen/Qwen3-8B", None),
         ("Qwen/Qwen3-8B --dtype auto --kv-cache-dtype auto", None),
         ("Qwen/Qwen3-8B --dtype half", {"weights": "fp16", "activations": "fp16"}),

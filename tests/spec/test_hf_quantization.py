@@ -70,6 +70,7 @@ GROUPED = scheme(4, "int", strategy="group", group_size=128)
         (compressed(scheme(4, "float", group_size=32)), ("mxfp4", None, None)),
         (compressed(scheme(8, "float"), kv_cache_scheme=scheme(8, "float")), ("fp8", None, "fp8")),
         ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, ("fp8", "fp8", "fp8")),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "NVFP4"}, ("fp8", "fp8", "nvfp4")),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, ("nvfp4", "nvfp4", None)),
         ({"producer": {"name": "modelopt"}, "quant_algo": "NVFP4"}, ("nvfp4", "nvfp4", None)),
     ],

@@ -143,7 +143,8 @@ class _Spec:
     def _precision(self) -> dict[str, Any]:
         method = self.values.get("quantization") or self.model.formats
         if self.model.quantized:
-            method = None  # the catalogue's own words say more than a flag does
+            # the catalogue's own words say more than a flag does, less than another's name
+            method = self.model.formats
         dtype, cache = self.values.get("dtype"), self.values.get("precision.kv_cache")
         weights, operands = method or (dtype, dtype)
         if method and operands is None:

@@ -102,10 +102,11 @@ def modelopt(config: Config) -> Stored:
         return Stored()
     found.kept = kept
     cache = inner.get("kv_cache_quant_algo")
-    if cache == "FP8" or inner.inside("kv_cache_scheme"):
-        found.kv_cache = "nvfp4" if cache == "NVFP4" else "fp8"
-    elif cache == "NVFP4":
+    scheme = inner.inside("kv_cache_scheme")
+    if cache == "NVFP4":
         found.kv_cache = "nvfp4"
+    elif cache == "FP8" or scheme:
+        found.kv_cache = "fp8"
     return found
 
 

@@ -155,6 +155,11 @@ class ContextRule(Spec):
         description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
     )
     since: str = Field(description="The first version that does it")
+    queries: Literal["gather", "repeat"] = Field(
+        "gather",
+        description="How a tensor rank comes by the queries of all heads of its group: `gather` from"
+        " the others, or `repeat`: each computes them all (Helix)",
+    )
     when: Conditions = Field(default_factory=dict)
     source: str
     note: str | None = None
