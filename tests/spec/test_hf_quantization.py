@@ -110,6 +110,8 @@ def test_what_a_spec_cannot_say_is_noted(config, said):
         (["lm_head", "model.vision_tower", "re:.*embed_tokens.*", "mlp.gate"], {}),
         (["down_proj"], {"ignore": ["down_proj"]}),
         (["re:.*self_attn.*"], {"ignore": ["q_proj", "k_proj", "v_proj", "o_proj"]}),
+        # what is inside of a module is kept with it
+        (["model.layers.*.self_attn"], {"ignore": ["q_proj", "k_proj", "v_proj", "o_proj"]}),
         (["qkv_proj"], {"ignore": ["q_proj", "k_proj", "v_proj"]}),
         (
             ["model.layers.0.mlp.down_proj", "model.layers.3.mlp.down_proj"],
