@@ -172,6 +172,10 @@ def test_json_and_dots_say_the_same(words):
         ("vllm serve Qwen/Qwen3-8B -tp 2 -pp 2", {"tensor": 2, "pipeline": 2}),
         # eight ranks that run attention as four replicas of two: 8 / 4 = 2
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dp 4 --enable-dp-attention", {"tensor": 2, "data": 4}),
+        # one set of experts over all ranks, cut or shared out
+        ("vllm serve deepseek-ai/DeepSeek-V3 -dp 8", {"data": 8, "expert": 8}),
+        ("python -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention", {"data": 8, "expert": 8}),
+        ("python -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --dp 2", {"tensor": 8, "data": 2}),
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp-size 8 --ep-size 8", {"tensor": 8, "expert": 8}),
         ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --ep_size 4 --pp_size 2", {"tensor": 4, "pipeline": 2, "expert": 4}),
         ("vllm serve Qwen/Qwen3-8B -tp 16 -dcp 2 --cp-kv-cache-interleave-size 16", {"tensor": 16, "context": 2}),

@@ -28,14 +28,18 @@ class Found:
     note: str | None = None
     quantized: bool = False
     """Whether the catalogue says how its checkpoint is quantised."""
+    experts: bool = False
+    """Whether the catalogue's model has routed experts."""
 
 
 def find(text: str, catalog: Catalog) -> Found:
     """The catalogue's model for an id or a path; its name's last part counts."""
     models = [model for model in catalog.entries("model") if isinstance(model, ModelSpec)]
     found = _find(text, models)
-    stored = {model.name: model.quantization for model in models}.get(found.name)
+    model = next((model for model in models if model.name == found.name), None)
+    stored = model.quantization if model else None
     weights = stored.weights if stored else None
+    found = replace(found, experts=model is not None and "experts" in model.dims)
     if weights and found.formats and operand(weights) == operand(found.formats[0]):
         return replace(found, quantized=True, formats=None, note=None)
     return replace(found, quantized=stored is not None)
