@@ -7,7 +7,7 @@ product that the matrix units lack is widened: weights stay narrow in memory (we
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
@@ -109,7 +109,8 @@ class _Running:
         formats = Formats(weights, matmul, self.asked.wide, cache)
         if rule:
             kept, kernel = rule.kept or weights, rule.kernel or ""
-            formats = replace(formats, weights=kept, kernel=kernel, matrix_share=rule.matrix_share)
+            pads = (rule.pad_hidden, rule.pad_width)
+            formats = Formats(kept, matmul, self.asked.wide, cache, kernel, rule.matrix_share, pads)
         refusal = self._refused(pair, rule.refuse) if rule and rule.refuse else None
         return Runs(pair, op, formats, self._note(pair, matmul, rule), refusal)
 

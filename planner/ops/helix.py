@@ -1,4 +1,4 @@
-"""Decoding over a shared context as Helix does it: queries are computed by every rank that needs them.
+"""Decoding over a shared context as Helix does it: each rank computes all queries that it needs.
 
 The ranks of a context group each compute the queries of all the group's heads, attend with them to
 their own keys, and send each rank the parts of its heads, with the maximum and the sum of the
@@ -126,7 +126,7 @@ class HelixMlaDecode(MlaDecode):
 
 @dataclass(frozen=True)
 class HelixMlaPrefill(MlaPrefill):
-    """Attention of prompts, which no step of such a server has; of its heads a rank keeps its own."""
+    """Attention of prompts, which no step of such a server has. A rank keeps its own heads."""
 
     ranks: int = 1
 

@@ -10,9 +10,9 @@ from planner.dtypes import bytes_per_element
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops import OPERATORS
+from planner.ops.layout import Queries
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
-from planner.ops.layout import Queries
 from planner.ops.types import Exchange, ExpertLayout, Formats
 from planner.plan.engines import engine_of
 from planner.plan.load import StepLoad

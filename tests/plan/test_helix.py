@@ -13,7 +13,9 @@ CATALOG = Catalog.standard()
 STEP = "step: {decode: {batch: 16, context: 65536}}"
 
 
-def planned(context: int, tensor: int = 8, step: str = STEP, model: str = "deepseek-v2-lite") -> Plan:
+def planned(
+    context: int, tensor: int = 8, step: str = STEP, model: str = "deepseek-v2-lite"
+) -> Plan:
     """DeepSeek-V2-Lite, 16 heads, on B200s."""
     text = f"""\
 model: {model}
@@ -60,7 +62,10 @@ def test_each_rank_keeps_a_part_of_every_context():
 def test_sharing_takes_less_where_contexts_are_long_and_more_where_they_are_short():
     """Queries of more heads and an exchange, against a quarter of the keys."""
     long, short = (
-        [planned(r, step=f"step: {{decode: {{batch: 16, context: {n}}}}}").step.time_s for r in (1, 4)]
+        [
+            planned(r, step=f"step: {{decode: {{batch: 16, context: {n}}}}}").step.time_s
+            for r in (1, 4)
+        ]
         for n in (262_144, 256)
     )
     assert long[1] < long[0]

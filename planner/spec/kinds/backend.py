@@ -124,6 +124,10 @@ class FormatRule(Spec):
     matrix_share: float = Field(
         1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
     )
+    pad_hidden: int = Field(
+        1, ge=1, description="What the hidden size of routed experts is padded to multiples of"
+    )
+    pad_width: int = Field(1, ge=1, description="The same of an expert's own width, on each rank")
     refuse: str | None = Field(None, description="Why the engine does not run it")
     source: str
     note: str | None = None
@@ -157,8 +161,8 @@ class ContextRule(Spec):
     since: str = Field(description="The first version that does it")
     queries: Literal["gather", "repeat"] = Field(
         "gather",
-        description="How a tensor rank comes by the queries of all heads of its group: `gather` from"
-        " the others, or `repeat`: each computes them all (Helix)",
+        description="How a tensor rank comes by the queries of all heads of its group: `gather`"
+        " from the others, or `repeat`: each computes them all (Helix)",
     )
     when: Conditions = Field(default_factory=dict)
     source: str
