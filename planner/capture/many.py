@@ -118,7 +118,7 @@ class _Batches:
 
 @dataclass(frozen=True, eq=False)
 class ManyProblem:
-    """A regime under loads of one group of sequences each: arrays of batches and contexts."""
+    """A regime under loads of as many groups of sequences each, whose sizes are arrays."""
 
     regime: Regime
     graph: ModelGraph
@@ -141,10 +141,12 @@ class ManyProblem:
 
     @cached_property
     def _batches(self) -> _Batches | None:
-        """None where hardly any load shares its batch with another."""
+        """None where hardly any load shares its batch with another, or all tokens are new."""
         import numpy as np
 
-        (group,) = self.load.groups
+        group = self.load.groups[0]
+        if len(self.load.groups) > 1 or is_array(group.new_tokens):
+            return None
         distinct, first, place = np.unique(group.count, return_index=True, return_inverse=True)
         if len(distinct) * FEWER > len(place):
             return None

@@ -18,6 +18,9 @@ from planner.num import Number, any_nonzero, as_float, ceil_div, maximum
 from planner.ops.collective import Send
 from planner.plan.load import StepLoad
 
+CUT = frozenset({"decode", "prefill"})
+"""Kinds of steps that a pipeline cuts."""
+
 
 @dataclass(frozen=True)
 class MicroBatches:
@@ -35,7 +38,7 @@ def micro_batches(step: StepLoad, stages: int) -> MicroBatches:
     Mixed steps and graphs that are no LLM stay whole.
     """
     sequences = step.sequences or 1
-    count = min(stages, sequences) if step.kind in {"decode", "prefill"} else 1
+    count = min(stages, sequences) if step.kind in CUT else 1
     if count == 1:
         return MicroBatches(1, step, step.kind == "decode")
     groups = tuple(replace(group, count=ceil_div(group.count, count)) for group in step.load.groups)

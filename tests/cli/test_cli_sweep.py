@@ -134,7 +134,7 @@ def test_exit_codes_of_a_grid(run, deployment, over, code):
     assert run("sweep", deployment, "--over", over).code == code
 
 
-def test_other_loads_are_planned_one_by_one(run, deployment):
+def test_batches_are_ranked_by_their_throughput(run, deployment):
     words = (
         "--set",
         "workload.batch=4",
