@@ -82,7 +82,8 @@ def of_batch(step: PlannedStep, load: WorkloadPlan) -> Iterator[Expected]:
     decode_s = None if step.bare_s is None else (load.output - 1) * step.bare_s or None
     tokens = load.batch * load.output
     if is_array(load.output) or load.output > 1:
-        yield _scaled(step, "tpot", load.tpot_s, step.bare_s, load.batch)
+        tpot_s = where(load.output > 1, load.tpot_s, math.nan)
+        yield _scaled(step, "tpot", tpot_s, step.bare_s, load.batch)
     yield _scaled(step, "ttft", load.ttft_s, None, load.batch)
     yield _scaled(step, "latency", load.latency_s, decode_s, load.batch)
     counts: dict[MetricName, Number] = {

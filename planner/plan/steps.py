@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.capture.decide import decide_all, fixed_costs
 from planner.capture.layout import Layout
-from planner.capture.many import ManyProblem, Regime, known_regime
+from planner.capture.many import ManyProblem
+from planner.capture.regime import Regime, known_regime
 from planner.capture.types import MODES
 from planner.cost.engine import Engine
 from planner.fusion.groups import limits
