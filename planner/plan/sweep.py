@@ -5,7 +5,7 @@ Each row is what `planner.plan.cases.predictions` says of its plan, to the round
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,35 @@ class Rows:
         """Whether the engine starts and holds the load."""
         found: npt.NDArray[np.bool_] = self.missing_bytes == 0
         return found
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of one deployment behind each other."""
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    steps = StepRows.unknown(sum(len(part.steps) for part in parts))
+    figures = {
+        name: Predicted(
+            np.concatenate([part.figures[name].value for part in parts]),
+            np.concatenate([part.figures[name].low for part in parts]),
+            np.concatenate([part.figures[name].high for part in parts]),
+            None,
+        )
+        for name in parts[0].figures
+    }
+    missing, tok_s = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("missing_bytes", "tok_s")
+    )
+    wrong: dict[int, str] = {}
+    first = 0
+    for part in parts:
+        steps.put(slice(first, first + len(part.steps)), part.steps)
+        wrong |= {first + place: said for place, said in part.wrong.items()}
+        first += len(part.steps)
+    return Rows(steps, missing, figures, tok_s, wrong)
 
 
 def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK) -> Rows:

@@ -22,7 +22,7 @@ from planner.plan.prepare import Prepared
 from planner.plan.serving_types import ServingPlan
 from planner.plan.speculation import drafting
 from planner.plan.steps import CHUNK, laid_out, step_rows
-from planner.plan.sweep import Rows, planned, shown
+from planner.plan.sweep import Rows, joined, planned, shown
 from planner.serving.clock import Beat, Clock, DeviceTime, Prompts, Tick
 from planner.serving.closed import closed_loop, serve_on
 from planner.serving.setup import Setup, setup
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 
+BLOCK = 16_384
+"""Rows served together: what is known of each takes some kilobytes."""
+
+
 def loops(
     question: Question, users: Array, prompt: Array, output: Array, chunk: int = CHUNK
 ) -> Rows:
@@ -45,11 +49,17 @@ def loops(
     SpecError as `plan_question` does for what no size changes, UsageError for an engine that serves
     no requests.
     """
+    users, prompt, output = (each.astype(float) for each in (users, prompt, output))
+    cuts = [slice(start, start + BLOCK) for start in range(0, max(1, len(users)), BLOCK)]
+    return joined([_block(question, users[c], prompt[c], output[c], chunk) for c in cuts])
+
+
+def _block(question: Question, users: Array, prompt: Array, output: Array, chunk: int) -> Rows:
+    """The same of some rows."""
     import numpy as np
 
     workload, drafts = question.deployment.workload, drafted(question.deployment)
     assert workload
-    users, prompt, output = (each.astype(float) for each in (users, prompt, output))
     replica = ceil_div(users, question.deployment.parallel.data)
     laid = list(laid_out(question, decode(replica, prompt + (output + 1) // 2, drafts)))
     sizes = np.stack((users, prompt, output)).T.astype(int).tolist()
@@ -95,7 +105,9 @@ def _figures(found: Sequence[Mapping[str, Predicted]]) -> dict[str, Predicted]:
     columns = {}
     for name in ("ttft_ms", "tpot_ms", "latency_s", "throughput_tok_s"):
         each = [row.get(name, none) for row in found]
-        value, low, high = np.array([(p.value, p.low, p.high) for p in each], dtype=float).T
+        value, low, high = (
+            np.array([(p.value, p.low, p.high) for p in each], dtype=float).reshape(-1, 3).T
+        )
         columns[name] = Predicted(value, low, high, None)
     return columns
 

@@ -29,8 +29,8 @@ def nodes():
     """Two nodes of one core each, as two machines are; the driver is on the first."""
     from ray.cluster_utils import Cluster as Nodes
 
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    found = Nodes(initialize_head=True, connect=True, head_node_args={"num_cpus": 1, **quiet})
+    found = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
+    ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
     yield found
     ray.shutdown()
     found.shutdown()

@@ -133,6 +133,21 @@ def test_an_engine_without_a_scheduler_serves_no_loop():
         loops(asked, one, one, one)
 
 
+def test_blocks_of_loops_are_joined(monkeypatch):
+    """Three blocks of two rows and a last one of one, a wrong row in the second."""
+    asked = question(STRUCTURES["dense"], LOADS["loop"][1].format(1, 10, 10))
+    users = np.array([1, 2, 3, 4, 5, 6, 7])
+    prompt = np.array([10, 20, 30, 200_000, 50, 60, 70])
+    whole = loops(asked, users, prompt, users)
+    monkeypatch.setattr("planner.serving.loops.BLOCK", 2)
+    cut = loops(asked, users, prompt, users)
+    assert cut.wrong == whole.wrong
+    assert cut.wrong.keys() == {3}
+    assert cut.missing_bytes == pytest.approx(whole.missing_bytes, nan_ok=True)
+    for name, figure in whole.figures.items():
+        assert cut.figures[name].high == pytest.approx(figure.high, rel=EQUAL, nan_ok=True)
+
+
 @pytest.mark.parametrize("load", LOADS)
 def test_no_rows_have_no_answers(load):
     sweep, words = LOADS[load]

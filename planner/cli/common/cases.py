@@ -113,7 +113,7 @@ def taken(path: Path) -> Path:
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file", "name a file with -o")
-    return path.resolve()
+    return path.resolve() if path.is_symlink() else path
 
 
 @contextmanager
