@@ -46,6 +46,15 @@ class PlannedStep:
     """Its bare roofline; None where nobody asked."""
     sequences: Number
     """In it over all replicas."""
+    share: Number = 1.0
+    """Of its time that a token takes: with drafts fewer steps than tokens, and drafting beside."""
+    most_tokens: int = 1
+    """Tokens that it can give a sequence."""
+
+    @property
+    def bare_token_s(self) -> float | None:
+        """Its bare roofline over the most tokens that it can give a sequence."""
+        return None if self.bare_s is None else self.bare_s / self.most_tokens
 
 
 def cost(metric: str, value: float) -> float:
@@ -62,16 +71,21 @@ def expected(plan: Plan) -> tuple[Expected, ...]:
     """Every figure the plan predicts."""
     step, bare_s = plan.step, plan.totals.roofline_s
     sequences = (step.sequences or 1) * _replicas(plan)
-    planned = PlannedStep(step.kind, step.time_s, step.low_s, step.high_s, bare_s, sequences)
+    drafts = plan.speculation.tokens if plan.speculation else 0
+    share = plan.speculation.tpot_s / step.time_s if plan.speculation else 1.0
+    ends = step.low_s, step.high_s
+    planned = PlannedStep(step.kind, step.time_s, *ends, bare_s, sequences, share, 1 + drafts)
     if plan.serving:
-        return (*of_step(planned, ["step"]), *of_loop(plan.serving, bare_s))
+        return (*of_step(planned, ["step"]), *of_loop(plan.serving, planned.bare_token_s))
     return tuple(of_batch(planned, plan.workload) if plan.workload else of_step(planned))
 
 
 def of_step(step: PlannedStep, names: Iterable[MetricName] = ()) -> Iterator[Expected]:
     """The figures of a step by itself, or those named."""
     for name in names or (["step", "itl", "tpot"] if step.kind == "decode" else ["step"]):
-        yield Expected(name, step.time_s, step.high_s, step.low_s, step.bare_s, step.sequences)
+        share, bare_s = (1.0, step.bare_s) if name == "step" else (step.share, step.bare_token_s)
+        low_s, high_s = (None if end is None else end * share for end in (step.low_s, step.high_s))
+        yield Expected(name, step.time_s * share, high_s, low_s, bare_s, step.sequences)
 
 
 def of_batch(step: PlannedStep, load: WorkloadPlan) -> Iterator[Expected]:
@@ -79,11 +93,12 @@ def of_batch(step: PlannedStep, load: WorkloadPlan) -> Iterator[Expected]:
     # The planned step stands halfway through the output and a step's bytes and FLOPs are affine in
     # the context, so its roofline is the mean over all decode steps; prefill comes on top.
     yield from of_step(step, ["step", "itl"])
-    decode_s = None if step.bare_s is None else (load.output - 1) * step.bare_s or None
+    bare_s = step.bare_token_s
+    decode_s = None if bare_s is None else (load.output - 1) * bare_s or None
     tokens = load.batch * load.output
     if is_array(load.output) or load.output > 1:
         tpot_s = where(load.output > 1, load.tpot_s, math.nan)
-        yield _scaled(step, "tpot", tpot_s, step.bare_s, load.batch)
+        yield _scaled(step, "tpot", tpot_s, bare_s, load.batch)
     yield _scaled(step, "ttft", load.ttft_s, None, load.batch)
     yield _scaled(step, "latency", load.latency_s, decode_s, load.batch)
     counts: dict[MetricName, Number] = {

@@ -6,7 +6,7 @@ Each row is what `planner.plan.cases.predictions` says of its plan, to the round
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.cost.memory import missing_bytes, needed_bytes
@@ -15,7 +15,8 @@ from planner.plan.cases import Predicted, in_columns
 from planner.plan.expected import PlannedStep, of_step
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, decode, drafted, prefill
 from planner.plan.memory import memory_load, stage_space
-from planner.plan.prepare import Prepared
+from planner.plan.prepare import Prepared, prepare
+from planner.plan.speculation import drafting, yielded
 from planner.plan.step_rows import StepRows
 from planner.plan.steps import CHUNK, laid_out, picked, step_rows
 from planner.spec.question import Question
@@ -88,7 +89,20 @@ def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK
     replica = ceil_div(batch * 1.0, deployment.parallel.data)
     step = decode(replica, context * 1.0, drafted(deployment))
     rows, missing = shown(laid_out(question, step), step, chunk=chunk)
-    return Rows(rows, missing, in_columns(of_step(planned(rows, step))), batch / rows.step_s)
+    share = _share(question, rows, (replica, context * 1.0), chunk)
+    figures = in_columns(of_step(replace(planned(rows, step), share=share)))
+    whole = replica * deployment.parallel.data if deployment.speculation else batch
+    return Rows(rows, missing, figures, whole / rows.step_s / share)
+
+
+def _share(question: Question, rows: StepRows, sizes: tuple[Array, Array], chunk: int) -> Number:
+    """Of each step's time what a token takes: with drafts more tokens a step, and drafting."""
+    speculation = question.deployment.speculation
+    if speculation is None or not len(rows):
+        return 1.0
+    found = drafting(prepare(question), *sizes)
+    draft_s = found.times * step_rows(found.prepared, found.step, chunk).step_s if found else 0.0
+    return (1 + draft_s / rows.step_s) / yielded(speculation)
 
 
 def prefills(question: Question, batch: Array, tokens: Array, chunk: int = CHUNK) -> Rows:

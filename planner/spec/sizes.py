@@ -33,7 +33,7 @@ def sizes_of(deployment: DeploymentSpec) -> Sizes | None:
         if workload.batch is not None:
             return Sizes.BATCH
         return Sizes.LOOP if workload.concurrency is not None else None
-    if step is None or deployment.speculation is not None:
+    if step is None:
         return None
     if step.decode:
         return Sizes.DECODE
