@@ -19,6 +19,9 @@ from planner.ops.collective import Send
 from planner.ops.types import Load
 from planner.plan.load import StepLoad
 
+CUT = frozenset({"decode", "prefill"})
+"""Kinds of steps that a pipeline cuts."""
+
 
 @dataclass(frozen=True)
 class MicroBatches:
@@ -36,7 +39,7 @@ def micro_batches(step: StepLoad, stages: int) -> MicroBatches:
     Mixed steps and graphs that are no LLM stay whole.
     """
     sequences = step.sequences or 1
-    count = min(stages, sequences) if step.kind in {"decode", "prefill"} else 1
+    count = min(stages, sequences) if step.kind in CUT else 1
     if count == 1:
         return MicroBatches(1, step, step.kind == "decode")
     return MicroBatches(count, replace(step, load=_part(step.load, count)), step.kind == "decode")
