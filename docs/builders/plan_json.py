@@ -15,6 +15,7 @@ from builders.source_text import field_texts
 from planner.plan import (
     advice,
     attention_rows,
+    captured_types,
     diff,
     intensity,
     matched,
@@ -35,6 +36,7 @@ _MODULES = (
     intensity,
     attention_rows,
     matched,
+    captured_types,
     simulation,
     percentiles,
     tally,

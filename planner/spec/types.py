@@ -44,7 +44,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
-from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
+from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -129,6 +129,7 @@ __all__ = [
     "KernelRows",
     "Lever",
     "Limit",
+    "ListSpelling",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
