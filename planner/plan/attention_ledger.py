@@ -4,8 +4,8 @@ For a layer of H query and G key-value heads of d elements of b bytes, n new tok
 
     Q, O      2·n·H·d·b
     K, V      2·k·G·d·b
-    apart     Q, O + K, V + H·n·k·(4·4 + 2·2)   scores and masked scores in FP32, probabilities in 16
-                                                bit: each written by one kernel and read by the next
+    apart     Q, O + K, V + H·n·k·(4·4 + 2·2)   scores and masked scores in FP32, probabilities in
+                                                16 bit: written by one kernel, read by the next
     resident  Q, O + K, V                       K and V of one head stay in the L2
     re-read   Q, O + 2·G·d·b·Σ of the keys that each tile row sees
     split     resident + 2·H·n·(d + 1)·4·parts  partial outputs and their sums in FP32
