@@ -8,7 +8,7 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy fusion-gains lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
 	mv docs/measured/serving.json.part docs/measured/serving.json
 	$(BIN)/python docs/generate.py
+
+fusion-gains: $(VENV)/calibrate  ## Gains, ratios and capture sizes in the pages on fusion, attention and graphs
+	$(BIN)/python docs/generate.py --apart
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
 	$(BIN)/python -m pytest tests/lab tests/importers -m torch

@@ -14,6 +14,7 @@ from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
 from planner.plan import (
     advice,
+    attention_ledger,
     attention_rows,
     captured_types,
     diff,
@@ -37,6 +38,7 @@ _MODULES = (
     attention_rows,
     matched,
     captured_types,
+    attention_ledger,
     simulation,
     percentiles,
     tally,

@@ -17,7 +17,6 @@ from planner.capture.decide import Offer, Offers, offers
 from planner.capture.sizes import padded
 from planner.capture.types import MODE_WORDS, MODES, Mode
 from planner.cost.engine import Engine
-from planner.cost.reserve import Reserve
 from planner.errors import SpecError, UsageError
 from planner.plan.captured_types import CaptureList, CaptureSearch
 from planner.plan.load import decode, step_load
@@ -175,7 +174,8 @@ class _Search:
                 lost += weight
             else:
                 rows, padding = rows + weight * batch, padding + weight * (size - batch)
-        times = first(self.engine.spec.capture.graph_time, self.engine.as_asked.facts)
+        rules, facts = self.engine.spec.capture, self.engine.as_asked.facts
+        each, times = first(rules.graph_memory, facts), first(rules.graph_time, facts)
         return CaptureList(
             name,
             sizes,
@@ -184,7 +184,7 @@ class _Search:
             step_s / self.exact_s - 1,
             padding / rows if rows else 0.0,
             lost / total,
-            self._graph_bytes * graphs,
+            each.value * graphs if each else None,
             times.value * graphs if times else None,
         )
 
@@ -193,13 +193,6 @@ class _Search:
         return sum(
             sum(size <= self._most(each) for size in sizes) for each in _captured(self.offers)
         )
-
-    @cached_property
-    def _graph_bytes(self) -> float:
-        """Memory of one graph: what is known of the engine's own list, shared evenly."""
-        reserve = Reserve(self.engine, self.prepared.device, self.question.model.max_context)
-        whole = _graphs(self.offers)
-        return reserve.amount(reserve.spec.graphs) / whole if whole else 0.0
 
     def answer(self, graphs: int | None) -> CaptureSearch:
         """All lists, and the chosen one."""

@@ -23,7 +23,7 @@ class CaptureList:
     uncaptured_share: float
     """Steps that no size holds."""
     graphs_bytes: float | None
-    """GPU memory of the graphs: what the engine's list takes, by their number."""
+    """GPU memory of the graphs, by their number; null where none is known."""
     capture_s: float | None
     """Time at start-up to capture them; null where none is known."""
 

@@ -28,9 +28,9 @@ def captured_view(found: CaptureSearch) -> RenderableType:
     parts.append(
         small(
             "loss: expected step over that with a graph for every batch. padding: rows of padding "
-            "by rows of batches. no graph: steps larger than any size. memory and start-up: from "
-            "what the engine's own list takes, by the number of graphs; reported figures differ "
-            "tenfold (docs/cuda-graphs.md)."
+            "by rows of batches. no graph: steps larger than any size. memory and start-up: by "
+            "the number of graphs; what one takes differs tenfold between reports "
+            "(docs/cuda-graphs.md)."
         )
     )
     return Group(*parts)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
-from planner.spec.kinds.choices import Choice, ListSpelling, TimeChoice
+from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
 from planner.spec.quantity import Bytes
@@ -241,9 +241,8 @@ class CaptureSpec(Spec):
         (), description="The first whose conditions hold; without any, each size met is captured"
     )
     pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
-    graph_time: tuple[TimeChoice, ...] = Field(
-        (), description="Time at start-up to capture one graph"
-    )
+    graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")
+    graph_memory: tuple[BytesChoice, ...] = Field((), description="GPU memory of one graph")
     spelling: tuple[ListSpelling, ...] = Field((), description="How captured sizes are chosen")
 
 
