@@ -17,6 +17,7 @@ from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
+from planner.fusion.bounded import bounded_search
 from planner.fusion.groups import Group, limit_refusal
 from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
@@ -24,6 +25,9 @@ from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
 from planner.ops.types import Tiling
 from planner.spec.types import Scalar
+
+EASY_STATES = 4_000
+"""Up to so many states in a window all are looked at; of more only if bounds leave a gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,8 @@ class Solution:
     mode: Mode
     runs: tuple[SolvedRun, ...]
     timeline: Timeline
+    gap_s: float = 0.0
+    """By how much a better grouping could be quicker at most; 0 where this is the best."""
 
     @property
     def kernel_count(self) -> int:
@@ -183,12 +189,26 @@ class Problem:
             priced.price(mode, self.fixed, uncovered)
             for priced, uncovered in zip(self.priced, self._uncovered, strict=True)
         ]
-        space = self.layout.space(order_free=objective.order_free)
-        schedule = search(self.layout.problem, objective, space, prices)
+        schedule = self._schedule(objective, prices)
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
         kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
         count = self.sequences
         return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
+
+    def _schedule(self, objective: Objective, prices: list[fusion.Price]) -> fusion.Schedule:
+        """The cheapest schedule; where there is too much to look at, one with a bound."""
+        problem, free = self.layout.problem, objective.order_free
+        try:
+            easy = self.layout.space(order_free=free, max_states=EASY_STATES)
+            return search(problem, objective, easy, prices)
+        except fusion.SearchTooLarge:
+            found = bounded_search(problem, objective, prices)
+        if not found.gap_s:
+            return found
+        try:
+            return search(problem, objective, self.layout.space(order_free=free), prices)
+        except fusion.SearchTooLarge:
+            return found
 
 
 def worked(
@@ -231,7 +251,8 @@ def solution(
         for run in schedule.runs
     )
     start_s = 0.0 if mode == "none" else fixed.replay_s
-    return Solution(mode, runs, timeline(issues(runs), start_s, fixed.beyond_s(sequences)))
+    line = timeline(issues(runs), start_s, fixed.beyond_s(sequences))
+    return Solution(mode, runs, line, schedule.gap_s)
 
 
 def issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:

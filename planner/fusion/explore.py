@@ -21,6 +21,8 @@ from planner.fusion.types import Pair, Problem, SearchTooLarge
 from planner.fusion.windows import Window, windows_of
 
 MAX_STATES = 20_000
+MAX_ENTRIES = 32
+"""Boundary states of a window: each has its own states, so that more of them are too much."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class Space:
 def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
     """Find every state that the search may pass through.
 
-    Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state,
-    NoSchedule when a node is in no candidate, ValueError when the problem is malformed.
+    Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state
+    or is begun in more than ``MAX_ENTRIES``, NoSchedule when a node is in no candidate, ValueError
+    when the problem is malformed.
     """
     windows = windows_of(problem)
     followers = _followers(problem)
@@ -58,24 +61,38 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
         pair, entry = todo.pop()
         if entry in graphs[pair]:
             continue
+        if len(graphs[pair]) == MAX_ENTRIES:
+            raise SearchTooLarge(
+                windows[pair].name, MAX_ENTRIES + 1, MAX_ENTRIES, "boundary states"
+            )
         graph = _graph(windows[pair], entry, order_free=order_free, max_states=max_states)
         graphs[pair][entry] = graph
         todo += [(after, out) for after in followers[pair] for _, out in graph.exits]
     return Space(problem.shape, order_free, windows, graphs)
 
 
-_found: dict[Hashable, Space] = {}
+_found: dict[Hashable, Space | SearchTooLarge] = {}
 _FOUND_MOST = 512
 
 
-def known_space(problem: Problem, *, order_free: bool) -> Space:
+def known_space(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
     """As `explore`, found once for each shape: models that differ in sizes alone share one."""
-    key = (problem.shape, order_free)
+    key = (problem.shape, order_free, max_states)
     if key not in _found:
         if len(_found) >= _FOUND_MOST:
             _found.clear()
-        _found[key] = explore(problem, order_free=order_free)
-    return _found[key]
+        _found[key] = _explored(problem, order_free=order_free, max_states=max_states)
+    found = _found[key]
+    if isinstance(found, SearchTooLarge):
+        raise found.with_traceback(None)
+    return found
+
+
+def _explored(problem: Problem, *, order_free: bool, max_states: int) -> Space | SearchTooLarge:
+    try:
+        return explore(problem, order_free=order_free, max_states=max_states)
+    except SearchTooLarge as too_large:
+        return too_large
 
 
 def _followers(problem: Problem) -> dict[Pair, set[Pair]]:
