@@ -179,7 +179,7 @@ _SPREAD: dict[type[Operator], type[Operator]] = {
 def over_context(spread: Spread, ranks: int) -> Spread:
     """The operator of a tensor rank, as one of ``ranks`` that share each sequence's cache.
 
-    Raises ValueError, in words for people, for a cache that keeps a window.
+    Raises ValueError, in words for people, for a cache that keeps a window or that layers share.
     """
     op = spread.op
     if ranks == 1 or op is None:
@@ -189,5 +189,7 @@ def over_context(spread: Spread, ranks: int) -> Spread:
         return spread
     if isinstance(op, Attention) and (op.window or op.chunk):
         raise ValueError("a cache that keeps a window is not spread over ranks")
+    if isinstance(op, Attention) and op.shared:
+        raise ValueError("a cache that layers share is not spread over ranks")
     given: dict[str, Any] = {each.name: getattr(op, each.name) for each in fields(op)}
     return replace(spread, op=kind(**given, ranks=ranks))  # type: ignore[call-arg]
