@@ -93,18 +93,6 @@ def _next(
     return found
 
 
-def boundary_states(window: Window, usable: Sequence[bool], most: int) -> set[int] | None:
-    """What kernels across the seam may have done of the next block; None if more than ``most``."""
-    found = {0}
-    for move in window.moves:
-        beyond = move.mask >> window.size
-        if beyond and not move.ahead and usable[move.slot]:
-            found |= {state | beyond for state in found if not state & beyond}
-            if len(found) > most:
-                return None
-    return found
-
-
 def moves_to(levels: list[Level], out: int) -> tuple[tuple[int, ...], int]:
     """The moves of the cheapest partition to a boundary state, and the one that it began in."""
     found: list[int] = []

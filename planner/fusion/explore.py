@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.fusion.types import Pair, Problem, SearchTooLarge
-from planner.fusion.windows import Window, windows_of
+from planner.fusion.windows import Window, boundary_states, windows_of
 
 MAX_STATES = 20_000
 MAX_ENTRIES = 32
@@ -50,10 +50,13 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
     """Find every state that the search may pass through.
 
     Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state
-    or is begun in more than ``MAX_ENTRIES``, NoSchedule when a node is in no candidate, ValueError
+    or may end in more than ``MAX_ENTRIES``, NoSchedule when a node is in no candidate, ValueError
     when the problem is malformed.
     """
     windows = windows_of(problem)
+    for window in windows.values():
+        if boundary_states(window, MAX_ENTRIES) is None:
+            raise SearchTooLarge(window.name, MAX_ENTRIES + 1, MAX_ENTRIES, "boundary states")
     followers = _followers(problem)
     graphs: dict[Pair, dict[int, StateGraph]] = {pair: {} for pair in windows}
     todo = [(problem.passes[0][0], 0)]
@@ -61,10 +64,6 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
         pair, entry = todo.pop()
         if entry in graphs[pair]:
             continue
-        if len(graphs[pair]) == MAX_ENTRIES:
-            raise SearchTooLarge(
-                windows[pair].name, MAX_ENTRIES + 1, MAX_ENTRIES, "boundary states"
-            )
         graph = _graph(windows[pair], entry, order_free=order_free, max_states=max_states)
         graphs[pair][entry] = graph
         todo += [(after, out) for after in followers[pair] for _, out in graph.exits]

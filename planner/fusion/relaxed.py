@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from planner.fusion.cover import Cover, Level, Room, boundary_states, cover_of, moves_to
+from planner.fusion.cover import Cover, Level, Room, cover_of, moves_to
 from planner.fusion.objective import IMPOSSIBLE, seconds, ticks
 from planner.fusion.types import NoSchedule, Pair, Price, Problem, SearchTooLarge, Total
-from planner.fusion.windows import Window
+from planner.fusion.windows import Window, boundary_states
 from planner.fusion.worth import Kernels, worths
 
 FIRST_WIDTHS = (8, 64, 512)
@@ -178,7 +178,7 @@ class Relaxed:
         """What a block costs beyond its worth at least, whatever was done before."""
         before: dict[Pair, set[int]] = {self.pairs[0]: {0}}
         for pair, after in set(pairwise(self.pairs)):
-            states = boundary_states(self.windows[pair], self.usable, MOST_ENTRIES)
+            states = boundary_states(self.windows[pair], MOST_ENTRIES, self.usable)
             if states is None:
                 return dict.fromkeys(self.windows, 0)
             before.setdefault(after, set()).update(states)
