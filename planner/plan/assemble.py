@@ -14,10 +14,11 @@ from planner.graph.totals import (
     parameters,
     state_bytes_per_sequence,
 )
+from planner.plan.first_kernel import first_kernels
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
-from planner.plan.notes import notes
+from planner.plan.notes import gap_notes, notes
 from planner.plan.precision import described
 from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
@@ -49,7 +50,8 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
     deployment, prepared = question.deployment, prepare(question)
     step = _checked(prepared, load or step_load(deployment))
     solved = solve_step(prepared, step)
-    rule_sets = _rule_sets(solved)
+    ideal = solve_ideal(solved)
+    rule_sets = _rule_sets(solved, ideal)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.scheme, solved.engine)
@@ -77,8 +79,9 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
         solved.decision.sizes,
         workload,
         _cost(question, times),
-        notes(prepared, solved, memory),
+        (*notes(prepared, solved, memory), *gap_notes(solved, ideal)),
         kernel_order(solved, kernels),
+        first_kernels(solved, ideal),
         speculation_plan(prepared, step, times.time_s),
     )
 
@@ -97,12 +100,12 @@ def _batch(prepared: Prepared) -> WorkloadPlan | None:
     return workload_plan(prepared, asked) if asked and asked.batch else None
 
 
-def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
+def _rule_sets(solved: SolvedStep, ideal: Solution) -> dict[str, RuleSetTime]:
     best, flags = solve_flags(solved)
     found: dict[RuleSet, tuple[Solution, dict[str, Scalar]]] = {
         "engine": (solved.chosen, {}),
         "flags": (best, flags),
-        "ideal": (solve_ideal(solved), {}),
+        "ideal": (ideal, {}),
     }
     return {
         name: RuleSetTime(solution.timeline.time_s, solution.kernel_count, turned)

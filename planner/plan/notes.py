@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.capture.solve import Solution
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
 from planner.plan.memory_types import MemoryPlan
@@ -47,6 +48,17 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
     )
     found += _other_runs(prepared, solved.engine)
     return tuple(dict.fromkeys(found))
+
+
+def gap_notes(solved: SolvedStep, ideal: Solution) -> Iterator[str]:
+    """A sentence for each search that did not look at everything: how far from the best at most."""
+    for name, found in (("engine", solved.chosen), ("ideal", ideal)):
+        if found.gap_s:
+            share = found.gap_s / found.timeline.time_s
+            yield (
+                f"the {name} groupings are the best found of too many to try: no others are more "
+                f"than {show_seconds(found.gap_s)} ({share:.2%}) quicker, which is proven"
+            )
 
 
 def _pipeline(prepared: Prepared, solved: SolvedStep) -> list[str]:

@@ -208,6 +208,23 @@ class SpeculationPlan:
 
 
 @dataclass(frozen=True)
+class FirstKernel:
+    """A kernel that no engine has yet, and what writing it alone would buy."""
+
+    blocks: tuple[str, ...]
+    """Labels of the kinds of block that it would start in."""
+    nodes: tuple[str, ...]
+    repeat: int
+    """How often a step would run it."""
+    time_s: float
+    """Device time of one occurrence, in the first of its blocks."""
+    gain_s: float
+    """Device time of a step that it saves at least."""
+    launches_saved: int
+    """Device launches of a step that it saves."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
@@ -237,6 +254,8 @@ class Plan:
     notes: tuple[str, ...]
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
+    first_kernels: tuple[FirstKernel, ...] = ()
+    """Single kernels worth writing, the best first."""
     speculation: SpeculationPlan | None = None
     """Drafting and verification together; None where nothing is drafted."""
     serving: ServingPlan | None = None
