@@ -72,14 +72,7 @@ WORDS: dict[str, dict[str, str]] = {
         "time_s": "Wall time of the step with these groupings",
         "kernels": "Device launches of the step",
     },
-    "FirstKernel": {
-        "blocks": "Labels of the kinds of block it would start in",
-        "nodes": "The nodes it would run",
-        "repeat": "How often a step would run it",
-        "time_s": "Device time of one occurrence",
-        "gain_s": "Device time of a step that it saves at least",
-        "launches_saved": "Device launches of a step that it saves",
-    },
+    "FirstKernel": {"nodes": "The nodes it would run"},
     "StepTime": {
         "time_s": "Wall time from one step to the next in the mode the flags select",
         "low_s": "Lower end of the 80 % interval; null where no residuals are known",

@@ -18,7 +18,7 @@ from planner.plan.first_kernel import first_kernels
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
-from planner.plan.notes import gap_notes, notes
+from planner.plan.notes import notes
 from planner.plan.precision import described
 from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.plan.rows import kernel_order, kernel_rows, node_rows, totals
@@ -51,13 +51,11 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
     step = _checked(prepared, load or step_load(deployment))
     solved = solve_step(prepared, step)
     ideal = solve_ideal(solved)
-    rule_sets = _rule_sets(solved, ideal)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.scheme, solved.engine)
-    times = _step_time(solved, rule_sets)
-    memory = whole_memory_plan(prepared, step)
-    workload = _batch(prepared)
+    times = _step_time(solved, _rule_sets(solved, ideal))
+    memory, workload = whole_memory_plan(prepared, step), _batch(prepared)
     result = digest([plain(each) for each in (times, memory, kernels, nodes, workload)])
     return Plan(
         FORMAT,
@@ -79,7 +77,7 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
         solved.decision.sizes,
         workload,
         _cost(question, times),
-        (*notes(prepared, solved, memory), *gap_notes(solved, ideal)),
+        notes(prepared, solved, memory, ideal),
         kernel_order(solved, kernels),
         first_kernels(solved, ideal),
         speculation_plan(prepared, step, times.time_s),

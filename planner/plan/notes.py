@@ -14,7 +14,9 @@ from planner.spec.conditions import version_key
 from planner.units import show_seconds
 
 
-def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
+def notes(
+    prepared: Prepared, solved: SolvedStep, memory: MemoryPlan, ideal: Solution
+) -> tuple[str, ...]:
     """What a reader should know before he trusts the numbers."""
     question = prepared.question
     found = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
@@ -47,10 +49,11 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
         solved.engine, question.deployment.backend.version, prepared.constants.used.values()
     )
     found += _other_runs(prepared, solved.engine)
+    found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
 
 
-def gap_notes(solved: SolvedStep, ideal: Solution) -> Iterator[str]:
+def _gaps(solved: SolvedStep, ideal: Solution) -> Iterator[str]:
     """A sentence for each search that did not look at everything: how far from the best at most."""
     for name, found in (("engine", solved.chosen), ("ideal", ideal)):
         if found.gap_s:
