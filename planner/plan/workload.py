@@ -1,8 +1,9 @@
 """A static batch, from its steps: prefill in the engine's chunks, then decode at growing context.
 
 Latency = TTFT + (output − 1) decode steps. A decode step's time is piecewise affine in the context,
-so the sum is taken by the trapezoid rule over a few contexts. Leaves out queueing, scheduling and
-prefill of one request beside decode of another: those belong to the serving model.
+so the sum is taken by the trapezoid rule over a few contexts. Of an engine with a loop its time for
+each step counts, as its scheduler hides it or not. Leaves out queueing, the front end and prefill of
+one request beside decode of another: those belong to the serving model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from planner.plan.prepare import Prepared, for_step
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
+from planner.plan.wall import Wall, batch_step_s, wall_of
 from planner.spec.types import Workload
 
 _KNOTS = 5
@@ -24,9 +26,9 @@ _DEFAULT_TOKENS = 8192
 def workload_plan(prepared: Prepared, workload: Workload) -> WorkloadPlan:
     """Latency, TTFT, TPOT and throughput of a static batch."""
     batch = share(workload, prepared.question.deployment.parallel.data)
-    steps = prefill_steps(prepared, batch, workload.input)
-    ttft_s = sum(times * _time(prepared, step) for step, times in steps)
-    decode_s = _decode_s(prepared, batch, workload)
+    steps, wall = prefill_steps(prepared, batch, workload.input), wall_of(prepared)
+    ttft_s = sum(times * _time(prepared, wall, step) for step, times in steps)
+    decode_s = _decode_s(prepared, wall, batch, workload)
     latency_s = ttft_s + decode_s
     tokens = (workload.batch or 1) * workload.output
     later = workload.output - 1
@@ -68,7 +70,9 @@ def _step_tokens(prepared: Prepared) -> int:
     return scheduler(engine, prepared.question.model.max_context or _DEFAULT_TOKENS).tokens
 
 
-def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
+def _decode_s(
+    prepared: Prepared, wall: Wall | None, batch: int, workload: Workload
+) -> float:
     """Σ over the decode steps, whose contexts are input + 1 … input + output − 1.
 
     Prefill yields the first token; the step that yields token n + 1 reads token n and the
@@ -82,7 +86,7 @@ def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
     asked = prepared.question.deployment.speculation
     drafts = asked.tokens if asked else 0
     times = [
-        _time(prepared, decode(batch, context, drafts)) + draft_s(prepared, batch, context)
+        _time(prepared, wall, decode(batch, context, drafts)) + draft_s(prepared, batch, context)
         for context in knots
     ]
     if asked:  # as many fewer steps as each yields more tokens
@@ -114,6 +118,6 @@ def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]
     return [(decode(batch, knots[i]), (reach[i + 2] - reach[i]) * scale) for i in range(len(knots))]
 
 
-def _time(prepared: Prepared, step: StepLoad) -> float:
+def _time(prepared: Prepared, wall: Wall | None, step: StepLoad) -> float:
     solved = solve_step(for_step(prepared, step), step, modes=())
-    return float(solved.chosen.timeline.time_s)
+    return batch_step_s(wall, step, float(solved.chosen.timeline.time_s))

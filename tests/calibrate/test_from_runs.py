@@ -339,7 +339,7 @@ def test_a_throughput_counts_as_the_time_of_its_tokens():
 
 def test_an_overlay_is_put_before_the_calibrations_of_a_plan(found):
     (measured,) = gather([ran(question(decode(4)), machine())], CATALOG)[0]["h100-sxm", "vllm"]
-    asked = with_calibration(measured, found.calibration)
+    asked = with_calibration(measured.question, found.calibration)
     assert asked.calibrations[0].calibration == found.calibration
 
 
