@@ -34,6 +34,7 @@ from builders import (  # noqa: E402 - found through sys.path
     serving_accuracy,
     sessions,
     specs,
+    static_accuracy,
     whole_models,
 )
 
@@ -54,6 +55,7 @@ PAGES = (
     "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/static-accuracy.md",
     "docs/sweeps.md",
 )
 """Pages with generated parts."""
@@ -79,6 +81,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
     **{f"serving-{name}": part for name, part in serving_accuracy.PARTS.items()},
+    **{f"static-{name}": part for name, part in static_accuracy.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
@@ -90,6 +93,7 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "cells": accuracy.by_gpu,
     "runs": runs.others,
     "serving": serving_accuracy.groups,
+    "static": static_accuracy.groups,
 }
 """Parts that need a word on what: a class, a kernel family, or a basis."""
 

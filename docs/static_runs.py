@@ -1,6 +1,6 @@
 """Static batches that others measured, beside plans: ``python docs/static_runs.py``.
 
-Plans every row of docs/measured/static-runs.csv and writes errors alone to docs/measured/static.json.
+Plans every row of docs/measured/static-runs.csv, writes errors alone to docs/measured/static.json.
 Mistakes are looked for in the rows whose id has an even SHA-1; odd ones are never broken down.
 """
 
@@ -190,7 +190,9 @@ def _draw(own: Sequence[Row], draw: int, catalog: Catalog) -> dict[str, Any]:
         "parameters": {each.name: each.value for each in one.parameters},
         **{
             name: {
-                "before": errors((row.answer.predicted[FIGURE].value, row.measured_s) for row in of),
+                "before": errors(
+                    (row.answer.predicted[FIGURE].value, row.measured_s) for row in of
+                ),
                 "after": errors((after[row], row.measured_s) for row in of),
             }
             for name, of in halves.items()

@@ -101,7 +101,10 @@ def _runs(
     for each, before, left_out in zip(measured, choice.before, choice.left_out, strict=True):
         metric = next(iter(each.ratios))
         planned = {e.metric: e.value for e in expected(each.plan)}
-        again = {e.metric: e.value for e in expected(plan_question(with_calibration(each.question, spec)))}
+        again = {
+            e.metric: e.value
+            for e in expected(plan_question(with_calibration(each.question, spec)))
+        }
         moved = sum(
             math.log(cost(m, again[m]) / cost(m, planned[m])) / len(each.ratios)
             for m in each.ratios

@@ -1,9 +1,9 @@
 """A static batch, from its steps: prefill in the engine's chunks, then decode at growing context.
 
 Latency = TTFT + (output − 1) decode steps. A decode step's time is piecewise affine in the context,
-so the sum is taken by the trapezoid rule over a few contexts. Of an engine with a loop its time for
-each step counts, as its scheduler hides it or not. Leaves out queueing, the front end and prefill of
-one request beside decode of another: those belong to the serving model.
+so the sum is taken by the trapezoid rule over a few contexts. Each step counts with the engine's
+loop around it (`planner.plan.wall`). Leaves out queueing, the front end and prefill of one request
+beside decode of another: those belong to the serving model.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ def _step_tokens(prepared: Prepared) -> int:
     return scheduler(engine, prepared.question.model.max_context or _DEFAULT_TOKENS).tokens
 
 
-def _decode_s(
-    prepared: Prepared, wall: Wall | None, batch: int, workload: Workload
-) -> float:
+def _decode_s(prepared: Prepared, wall: Wall | None, batch: int, workload: Workload) -> float:
     """Σ over the decode steps, whose contexts are input + 1 … input + output − 1.
 
     Prefill yields the first token; the step that yields token n + 1 reads token n and the
