@@ -16,6 +16,7 @@ from planner.plan.prepare import Prepared, prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
+from planner.serving.drain import served_share
 from planner.serving.room import Room, room
 from planner.serving.setup import setup
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
@@ -46,8 +47,9 @@ class Replica:
 def closed_loop(workload: Workload) -> ClosedLoop:
     """The users of a workload, with requests of mean length; one for a rate of requests."""
     mean = 1 - (workload.spread or 0.0) / 2
+    users = workload.concurrency or 1
     return ClosedLoop(
-        workload.concurrency or 1,
+        min(users, workload.requests or users),
         max(1, round(workload.input * mean)),
         max(1, round(workload.output * mean)),
         workload.spread or 0.0,
@@ -94,7 +96,7 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
     later = asked.output - 1
     tpot, ttft = _ranges(replica, asked)
     latency = _line(ttft, tpot, later)
-    rate = replicas * replica.users / latency.value
+    rate = replicas * replica.users / latency.value * _served_share(replica, asked, replicas)
     output = _rate(rate * asked.output, latency)
     return ServingPlan(
         asked.concurrency,
@@ -192,6 +194,18 @@ def _rate(per_s: float, latency: Range) -> Range:
         for bound in (latency.high, latency.low)
     )
     return Range(per_s, low, high)
+
+
+def _served_share(replica: Replica, asked: ClosedLoop, replicas: int) -> float:
+    """Of a counted run, what its end leaves of the places' time; all of one without end."""
+    if asked.requests is None or asked.output < 2:  # noqa: PLR2004 - no token after the first
+        return 1.0
+    full, alone = replica.state.mixture.decode, 1.0
+    if asked.spread:
+        context = asked.input + asked.output // 2
+        alone = min(1.0, replica.clock.tick(1, context).time_s / full.time_s)
+    each = max(1, round(asked.requests / replicas))
+    return served_share(each, replica.running, asked.spread, alone)
 
 
 def _device_share(mixture: Mixture) -> float:
