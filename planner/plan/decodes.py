@@ -9,7 +9,7 @@ from planner.capture.solve import Solution
 from planner.cost.estimator import BOUNDS
 from planner.num import Number, as_float, is_array, maximum, where
 from planner.plan.cases import LAUNCHES
-from planner.plan.interval import interval, kernel_totals
+from planner.plan.interval import interval, kernel_totals, spread_width
 from planner.plan.prepare import Prepared
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class DecodeLine:
 
 def decode_line(solution: Solution, prepared: Prepared) -> DecodeLine:
     """The line of a solution of decode steps."""
-    low_s, high_s = interval(solution, "decode", prepared.adjusted.runs) or (float("nan"),) * 2
+    width = spread_width(prepared.question, "pace")
+    known = interval(solution, "decode", prepared.adjusted.runs, width)
+    low_s, high_s = known or (float("nan"),) * 2
     return DecodeLine(solution.timeline.time_s, low_s, high_s, _bound(solution))
 
 

@@ -1,7 +1,8 @@
 """What users see of a deployment in a closed loop: the steady state of a replica, for all of them.
 
 Intervals: what the GPU takes is as far off as the plan's steps are; host times of the catalogue
-are of rented servers, and half or twice as long elsewhere. Both add as squares.
+are of rented servers, and half or twice as long elsewhere. Both add as squares, and to them what
+whole runs of others scatter beyond.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from planner.errors import SpecError
 from planner.num import ceil_div
+from planner.plan.interval import ENOUGH_RUNS, spread_width, widened
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.serving.burst import begun_together
@@ -125,9 +127,19 @@ def _ranges(replica: Replica, asked: ClosedLoop) -> tuple[Range, Range]:
     state = replica.state
     low = _widths(replica, asked, _low, 1 / _HOST)
     high = _widths(replica, asked, _high, _HOST)
-    tpot = _range(state.tpot_s, low and low[0], high and high[0])
-    ttft = _range(state.ttft_s, low and low[1], high and high[1])
+    tpot = _range(state.tpot_s, low and low[0], high and high[0], _pace(replica))
+    first = spread_width(replica.clock.prepared.question, "ttft")
+    ttft = _range(state.ttft_s, low and low[1], high and high[1], first)
     return (tpot if asked.output > 1 else Range(0.0, 0.0, 0.0)), ttft
+
+
+def _pace(replica: Replica) -> float:
+    """What whole runs scatter; nothing more where there are enough of this machine's own."""
+    prepared = replica.clock.prepared
+    runs = prepared.adjusted.runs
+    if runs and runs.count >= ENOUGH_RUNS:
+        return 0.0
+    return spread_width(prepared.question, "pace")
 
 
 def _widths(
@@ -172,10 +184,11 @@ def _high(tick: Tick) -> float | None:
     return tick.high_s
 
 
-def _range(value: float, down: float | None, up: float | None) -> Range:
-    if down is None or up is None:
+def _range(value: float, down: float | None, up: float | None, width: float) -> Range:
+    if down is None or up is None or not value:
         return Range(value)
-    return Range(value, value * max(0.0, 1 - down), value * (1 + up))
+    low, high = widened(value, value * max(0.0, 1 - down), value * (1 + up), width)
+    return Range(value, float(low), float(high))
 
 
 def _line(first: Range, each: Range, times: float) -> Range:
