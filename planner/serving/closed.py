@@ -97,7 +97,10 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
     state, running = replica.state, replica.running
     later = asked.output - 1
     tpot, ttft = _ranges(replica, asked)
-    latency = _line(ttft, tpot, later)
+    # a whole request is as far off as its tokens: waiting is as long as others take
+    pace = _pace(replica)
+    latency = _scattered(_line(ttft, tpot, later), pace)
+    tpot, ttft = _scattered(tpot, pace), _scattered(ttft, _first(replica))
     rate = replicas * replica.users / latency.value * _served_share(replica, asked, replicas)
     output = _rate(rate * asked.output, latency)
     return ServingPlan(
@@ -123,13 +126,12 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
 
 
 def _ranges(replica: Replica, asked: ClosedLoop) -> tuple[Range, Range]:
-    """TPOT and TTFT with their intervals."""
+    """TPOT and TTFT with the intervals of kernels and host."""
     state = replica.state
     low = _widths(replica, asked, _low, 1 / _HOST)
     high = _widths(replica, asked, _high, _HOST)
-    tpot = _range(state.tpot_s, low and low[0], high and high[0], _pace(replica))
-    first = spread_width(replica.clock.prepared.question, "ttft")
-    ttft = _range(state.ttft_s, low and low[1], high and high[1], first)
+    tpot = _range(state.tpot_s, low and low[0], high and high[0])
+    ttft = _range(state.ttft_s, low and low[1], high and high[1])
     return (tpot if asked.output > 1 else Range(0.0, 0.0, 0.0)), ttft
 
 
@@ -140,6 +142,19 @@ def _pace(replica: Replica) -> float:
     if runs and runs.count >= ENOUGH_RUNS:
         return 0.0
     return spread_width(prepared.question, "pace")
+
+
+def _first(replica: Replica) -> float:
+    """The same of first tokens, whatever is known of steps."""
+    return spread_width(replica.clock.prepared.question, "ttft")
+
+
+def _scattered(each: Range, width: float) -> Range:
+    """A figure whose interval holds what whole runs scatter too."""
+    if each.low is None or each.high is None or not each.value:
+        return each
+    low, high = widened(each.value, each.low, each.high, width)
+    return Range(each.value, float(low), float(high))
 
 
 def _widths(
@@ -184,11 +199,10 @@ def _high(tick: Tick) -> float | None:
     return tick.high_s
 
 
-def _range(value: float, down: float | None, up: float | None, width: float) -> Range:
-    if down is None or up is None or not value:
+def _range(value: float, down: float | None, up: float | None) -> Range:
+    if down is None or up is None:
         return Range(value)
-    low, high = widened(value, value * max(0.0, 1 - down), value * (1 + up), width)
-    return Range(value, float(low), float(high))
+    return Range(value, value * max(0.0, 1 - down), value * (1 + up))
 
 
 def _line(first: Range, each: Range, times: float) -> Range:

@@ -1,4 +1,4 @@
-"""Folders of specs that others name: GPUs, models, blocks, backends, calibrations, prices, spreads."""
+"""Folders of specs that others name: GPUs, models, blocks, backends, calibrations and others."""
 
 from __future__ import annotations
 

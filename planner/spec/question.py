@@ -85,9 +85,7 @@ def ask(
     blocks = blocks_of(model, catalog)
     name = named.name if named else None
     found = Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
-    return replace(
-        found, draft=_draft(found, catalog), pools=_pools(found, catalog), spread=spread
-    )
+    return replace(found, draft=_draft(found, catalog), pools=_pools(found, catalog), spread=spread)
 
 
 def _draft(question: Question, catalog: Catalog) -> Question | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ def _gather(
         found += told
 
 
-def _left_out(cells: dict[str, str]) -> str:
+def _left_out(cells: Mapping[str, str]) -> str:
     if cells.get("learn") == "no":
         return "the table says that it is not to be learnt from"
     if cells.get("basis") in _GUESSED:

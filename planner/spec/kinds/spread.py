@@ -17,7 +17,8 @@ class SpreadFigure(Spec):
     """One kind of figure."""
 
     width: float = Field(
-        ge=0, description="Half of the 80 % interval of log(measured / predicted), to add in squares"
+        ge=0,
+        description="Half of the 80 % interval of log(measured / predicted), to add in squares",
     )
     reports: int = Field(ge=1, description="Reports it is of; each counts the same")
     figures: int = Field(ge=1, description="Measured figures in them")
