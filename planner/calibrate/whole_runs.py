@@ -84,7 +84,8 @@ class Measured:
 
     def value(self, metric: MetricName) -> float:
         """The median of a figure over repeats, in its unit."""
-        predicted = next(each.value for each in expected(self.plan) if each.metric == metric)
+        figures = expected(self.plan)
+        predicted = float(next(each.value for each in figures if each.metric == metric))
         ratio = math.exp(median(math.log(ratio) for ratio in self.ratios[metric]))
         return predicted * ratio if UNITS[metric] == "s" else predicted / ratio
 
