@@ -29,11 +29,14 @@ from builders import (  # noqa: E402 - found through sys.path
     kv_capacity,
     outputs,
     plan_json,
+    questions,
     runs,
     scheduling,
+    served,
     serving_accuracy,
     sessions,
     specs,
+    static_accuracy,
     whole_models,
 )
 
@@ -50,10 +53,13 @@ PAGES = (
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/public-runs.md",
+    "docs/questions.md",
     "docs/scheduling.md",
     "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/static-accuracy.md",
     "docs/sweeps.md",
 )
 """Pages with generated parts."""
@@ -74,11 +80,14 @@ _PARTS: dict[str, Callable[[], str]] = {
     "choosing": choosing.by_hand,
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
+    "questions": questions.figures,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
+    **{f"served-{name}": part for name, part in served.PARTS.items()},
     **{f"serving-{name}": part for name, part in serving_accuracy.PARTS.items()},
+    **{f"static-{name}": part for name, part in static_accuracy.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
@@ -90,6 +99,7 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "cells": accuracy.by_gpu,
     "runs": runs.others,
     "serving": serving_accuracy.groups,
+    "static": static_accuracy.groups,
 }
 """Parts that need a word on what: a class, a kernel family, or a basis."""
 
@@ -106,7 +116,7 @@ def _sessions(text: str) -> Callable[[re.Match[str]], str]:
     for folder in {part["what"] for part in found}:
         parts = [part for part in found if part["what"] == folder]
         bodies = tuple(part["body"] for part in parts)
-        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder, ROOT), strict=True):
+        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder), strict=True):
             made[part.start()] = f"<!-- session: {folder} -->\n\n{body}\n\n<!-- end -->"
     return lambda part: made[part.start()]
 

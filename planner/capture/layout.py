@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.cost.engine import Engine
 from planner.fusion import types as fusion
-from planner.fusion.explore import MAX_STATES, Space, known_space
+from planner.fusion.explore import Space, known_space
 from planner.fusion.groups import Group, Structure
 from planner.fusion.match import NodeNames, named
 from planner.graph.types import Block
@@ -60,18 +60,15 @@ class Layout:
     structure: Structure
     slots: tuple[Slot, ...]
     problem: fusion.Problem
-    _spaces: dict[tuple[bool, int], Space] = field(default_factory=dict)
+    _spaces: dict[bool, Space] = field(default_factory=dict)
     kept: dict[Hashable, Any] = field(default_factory=dict)
     """What others find out about it, to be found once."""
 
-    def space(self, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
+    def space(self, *, order_free: bool) -> Space:
         """The states that a search may pass through. Raises SearchTooLarge."""
-        key = order_free, max_states
-        if key not in self._spaces:
-            self._spaces[key] = known_space(
-                self.problem, order_free=order_free, max_states=max_states
-            )
-        return self._spaces[key]
+        if order_free not in self._spaces:
+            self._spaces[order_free] = known_space(self.problem, order_free=order_free)
+        return self._spaces[order_free]
 
 
 def splitting(engine: Engine) -> tuple[int, ...]:

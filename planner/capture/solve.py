@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from planner.capture.layout import Layout, Place, Slot
+from planner.capture.layout import Layout, Slot
+from planner.capture.regime import Regime, known_regime, objective_of, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
@@ -19,15 +20,11 @@ from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
 from planner.fusion.groups import Group, limit_refusal
-from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
 from planner.ops.types import Tiling
 from planner.spec.types import Scalar
-
-EASY_STATES = 4_000
-"""Up to so many states in a window all are looked at; of more only if bounds leave a gap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +87,6 @@ class Priced:
     slot: Slot
     asked: Priceable
     estimate: Estimate
-    refusal: str | None
 
     def issued(self, mode: Mode, fixed: FixedCosts) -> tuple[bool, float]:
         """Whether a graph holds it in a mode, and the host's time to launch it."""
@@ -118,8 +114,6 @@ class Priced:
     def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
         """What the search weighs."""
         in_graph, launch_s = self.issued(mode, fixed)
-        if self.refusal is not None:
-            return fusion.Price(uncovered, launch_s, math.inf)
         device_s = self.floor_s(fixed, in_graph=in_graph) + self.estimate.core_s
         return fusion.Price(uncovered, launch_s, device_s)
 
@@ -159,56 +153,60 @@ class Problem:
     known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
-    @cached_property
-    def priced(self) -> tuple[Priced, ...]:
-        """Every group, by slot."""
-        return tuple(map(self._price, self.layout.slots))
-
-    def _price(self, slot: Slot) -> Priced:
+    def priced(self, number: int) -> Priced:
+        """The group of a slot."""
+        slot = self.layout.slots[number]
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
             known = self.known[slot.priced_as] = worked(slot, costs, self.device, self.estimator)
-        refusal = None
-        if slot.limited:
-            refusal = limit_refusal(slot.group, self._costs_of(slot), self.engine)
-        return Priced(slot, *known, refusal)
+        return Priced(slot, *known)
 
     def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
         return tuple(self.costs[kind] for kind in slot.kinds)
 
     @cached_property
-    def _uncovered(self) -> tuple[int, ...]:
-        refused = {number for number, each in enumerate(self.priced) if each.refusal is not None}
-        return uncovered(self.layout, refused)
+    def _refused(self) -> frozenset[int]:
+        """Slots that are too large to run."""
+        return frozenset(
+            number
+            for number, slot in enumerate(self.layout.slots)
+            if slot.limited and limit_refusal(slot.group, self._costs_of(slot), self.engine)
+        )
 
     def solve(self, mode: Mode) -> Solution:
         """The cheapest kernels in a mode, and the timeline they make."""
-        objective: Objective = Additive() if mode == "full" else TwoClock()
-        prices = [
-            priced.price(mode, self.fixed, uncovered)
-            for priced, uncovered in zip(self.priced, self._uncovered, strict=True)
-        ]
-        schedule = self._schedule(objective, prices)
+        try:
+            schedule = self._exact(mode)
+        except fusion.SearchTooLarge:
+            schedule = self._bounded(mode)
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
-        kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
+        kernels = {slot: self.priced(slot).kernel(mode, self.fixed) for slot in slots}
         count = self.sequences
         return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
 
-    def _schedule(self, objective: Objective, prices: list[fusion.Price]) -> fusion.Schedule:
-        """The cheapest schedule; where there is too much to look at, one with a bound."""
-        problem, free = self.layout.problem, objective.order_free
-        try:
-            easy = self.layout.space(order_free=free, max_states=EASY_STATES)
-            return search(problem, objective, easy, prices)
-        except fusion.SearchTooLarge:
-            found = bounded_search(problem, objective, prices)
-        if not found.gap_s:
-            return found
-        try:
-            return search(problem, objective, self.layout.space(order_free=free), prices)
-        except fusion.SearchTooLarge:
-            return found
+    def _exact(self, mode: Mode) -> fusion.Schedule:
+        """The cheapest schedule. Raises SearchTooLarge."""
+        alike = known_regime(self.layout, mode, self._refused)
+        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
+        space = self.layout.space(order_free=alike.objective.order_free)
+        return search(self.layout.problem, alike.objective, space, prices)
+
+    def _price(self, alike: Regime, slot: int, mode: Mode) -> fusion.Price:
+        """As the search weighs it."""
+        known = alike.unasked(slot)
+        return known or self.priced(slot).price(mode, self.fixed, alike.weights[slot])
+
+    def _bounded(self, mode: Mode) -> fusion.Schedule:
+        """A schedule with a bound: every kernel needs its price."""
+        weights = uncovered(self.layout, self._refused)
+        prices = [
+            fusion.Price(weight, 0.0, math.inf)
+            if slot in self._refused
+            else self.priced(slot).price(mode, self.fixed, weight)
+            for slot, weight in enumerate(weights)
+        ]
+        return bounded_search(self.layout.problem, objective_of(mode), prices)
 
 
 def worked(
@@ -221,14 +219,6 @@ def worked(
     work = kernel_work(group.border, costs, device, tiling)
     asked = Priceable(group.border, costs, work, group.kernel, decodes)
     return asked, estimator.estimate(asked)
-
-
-def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:
-    """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
-    slots = layout.slots
-    running = (slot.fuses for number, slot in enumerate(slots) if number not in refused)
-    covered = frozenset[Place]().union(*running)
-    return tuple(int(slot.alone in covered) for slot in slots)
 
 
 def solution(

@@ -74,22 +74,22 @@ _found: dict[Hashable, Space | SearchTooLarge] = {}
 _FOUND_MOST = 512
 
 
-def known_space(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
+def known_space(problem: Problem, *, order_free: bool) -> Space:
     """As `explore`, found once for each shape: models that differ in sizes alone share one."""
-    key = (problem.shape, order_free, max_states)
+    key = (problem.shape, order_free)
     if key not in _found:
         if len(_found) >= _FOUND_MOST:
             _found.clear()
-        _found[key] = _explored(problem, order_free=order_free, max_states=max_states)
+        _found[key] = _explored(problem, order_free=order_free)
     found = _found[key]
     if isinstance(found, SearchTooLarge):
         raise found.with_traceback(None)
     return found
 
 
-def _explored(problem: Problem, *, order_free: bool, max_states: int) -> Space | SearchTooLarge:
+def _explored(problem: Problem, *, order_free: bool) -> Space | SearchTooLarge:
     try:
-        return explore(problem, order_free=order_free, max_states=max_states)
+        return explore(problem, order_free=order_free)
     except SearchTooLarge as too_large:
         return too_large
 

@@ -6,7 +6,7 @@ not cover run alone. That is one way to use the new kernel, so it buys at least 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from planner.capture.solve import Kernel, Solution
@@ -43,19 +43,25 @@ def _device_s(kernel: Kernel) -> float:
     return float(as_float(kernel.time.time_s))
 
 
-Alone = dict[tuple[str, str], Kernel]
-"""By label of a block and node: the kernel of the node alone."""
+Alone = Callable[[str, str], Kernel | None]
+"""From label of a block and node to the kernel of the node alone; None where there is none."""
 
 
 def _alone(solved: SolvedStep) -> Alone:
     solver, mode = solved.solver, solved.decision.mode
     problem = solver.problem("ideal", mode)
     kinds = problem.layout.structure.graph.kinds
-    return {
-        (kinds[each.slot.kinds[0]].label, each.slot.alone[1]): each.kernel(mode, solver.fixed)
-        for each in problem.priced
-        if each.slot.alone is not None
+    slots = {
+        (kinds[slot.kinds[0]].label, slot.alone[1]): number
+        for number, slot in enumerate(problem.layout.slots)
+        if slot.alone is not None
     }
+
+    def alone(label: str, node: str) -> Kernel | None:
+        slot = slots.get((label, node))
+        return None if slot is None else problem.priced(slot).kernel(mode, solver.fixed)
+
+    return alone
 
 
 Blocks = list[tuple[str, tuple[Kernel, ...]]]
@@ -114,7 +120,7 @@ def _saved(
         seconds += _device_s(owner)
         launches += owner.group.launches
         for at, name in covered - nodes:
-            left = alone.get((labels[at], name)) if at < len(labels) else None
+            left = alone(labels[at], name) if at < len(labels) else None
             if left is None:
                 return 0.0, 0
             seconds -= _device_s(left)
