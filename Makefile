@@ -6,6 +6,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
 TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
+# One process a core, each with its own PostgreSQL; `make test SHARED=` runs all in one.
+SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
@@ -17,7 +19,7 @@ plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 	$(BIN)/planner plan $(SPEC)
 
 test: $(VENV)/test      ## Set up, run the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SHARED)
 
 lint: $(VENV)/lint      ## ruff and mypy strict
 	$(BIN)/ruff check planner tests benchmarks docs

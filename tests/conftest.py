@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
@@ -12,3 +13,12 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+gc.set_threshold(100_000)  # as the program does: plans leave little garbage
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests recorded, from whichever process they ran in."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            terminalreporter.line(f"{name}: {value}")
