@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 
 test: $(VENV)/test      ## Set up, run the whole test suite
 	$(BIN)/python -m pytest $(SHARED)
+
+thorough: $(VENV)/test  ## The suite with many more examples in tests of properties
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(SHARED)
 
 lint: $(VENV)/lint      ## ruff and mypy strict
 	$(BIN)/ruff check planner tests benchmarks docs

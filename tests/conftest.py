@@ -1,6 +1,7 @@
 """Property tests draw the same examples every time, so that a failure is the change's own fault.
 
-``HYPOTHESIS_PROFILE=explore python -m pytest`` draws fresh ones.
+`make thorough` draws many more of them; ``HYPOTHESIS_PROFILE=explore python -m pytest`` draws as many
+fresh ones.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 from hypothesis import settings
 
 settings.register_profile("steady", derandomize=True)
+settings.register_profile("thorough", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
