@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
+
+from planner.cli.main import main
 
 ANSWERED = (0, 1)
 """Exit codes of a question that was answered: yes, or no."""
@@ -23,19 +26,35 @@ def run(command: str, root: Path) -> str:
     program, *words = shlex.split(command)
     if program != "planner":
         raise ValueError(f"not a command of planner: {command}")
+    out, errors = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, "plans.db")
-        done = subprocess.run(  # noqa: S603 - the project's own pages name the command
-            [sys.executable, "-m", "planner", *words],
-            cwd=root,
-            env=environment(root, store),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode not in ANSWERED:
-        raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stderr}")
-    return done.stdout.replace(str(store), store.name)
+        with _inside(root, environment(root, store)), redirect_stdout(out), redirect_stderr(errors):
+            code = _ended(words)
+    if code not in ANSWERED:
+        raise RuntimeError(f"{command} ended with {code}:\n{errors.getvalue()}")
+    return out.getvalue().replace(str(store), store.name)
+
+
+def _ended(words: list[str]) -> object:
+    """The exit code of a command line, run in this process: a new one takes a second to start."""
+    try:
+        main(words)
+    except SystemExit as ended:
+        return ended.code
+
+
+@contextmanager
+def _inside(folder: Path, surroundings: Mapping[str, str]) -> Iterator[None]:
+    """In a folder with environment variables of its own."""
+    before = dict(os.environ)
+    os.environ.update(surroundings)
+    try:
+        with chdir(folder):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def fenced(command: str, root: Path) -> str:
