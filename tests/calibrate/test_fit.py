@@ -21,7 +21,6 @@ from planner.cost.kernels.types import Constant
 from planner.errors import UsageError
 from planner.spec.load import load_text
 
-
 MANY = 1_900
 """A fifth of them are 380 rows for 12 constants, over `FEW` to each: one fit is enough."""
 FEW = 600

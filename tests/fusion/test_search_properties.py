@@ -21,14 +21,14 @@ US = 1e-6
 SEEDS = st.integers(min_value=0, max_value=2**48)
 
 
-@settings(max_examples=many(300, 2000), deadline=None, database=None)
+@settings(max_examples=many(500, 2000), deadline=None, database=None)
 @given(SEEDS)
 def test_sums_equal_brute_force_over_all_schedules_of_the_unrolled_graph(seed):
     """A captured graph's optimum and its replay agree with every chain of downsets tried."""
     assert mismatch(seed, two_clock=False, nodes=12) is None
 
 
-@settings(max_examples=many(300, 2000), deadline=None, database=None)
+@settings(max_examples=many(500, 2000), deadline=None, database=None)
 @given(SEEDS)
 def test_launch_loops_equal_brute_force_over_all_orders_of_the_unrolled_graph(seed):
     """An eager loop's optimum and its replay agree with every order tried."""
