@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.capture.types import MODE_WORDS, MODES
 from planner.cost.estimator import BOUNDS
@@ -71,13 +72,15 @@ def check(found, place, plan):
 
 
 @pytest.mark.parametrize("text", STRUCTURES.values(), ids=STRUCTURES)
-@settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=many(2, 5), deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(rows=st.lists(st.tuples(batches, contexts), min_size=2, max_size=3))
 def test_each_row_is_its_own_plan(text, rows):
     """Asked for together, at several contexts of each batch, and one by one."""
     batch, context = (np.array(each) for each in zip(*rows, strict=True))
-    many = np.repeat(batch, 3), np.concatenate([np.roll(context, n) for n in (0, 1, 2)])
-    for asked in ((batch, context), many):
+    more = np.repeat(batch, 3), np.concatenate([np.roll(context, n) for n in (0, 1, 2)])
+    for asked in ((batch, context), more):
         found = decodes(question(text), *asked)
         place = len(asked[0]) // 2
         pair = int(asked[0][place]), int(asked[1][place])
