@@ -12,8 +12,8 @@ import os
 from hypothesis import settings
 
 settings.register_profile("steady", derandomize=True, max_examples=40)
-settings.register_profile("thorough", derandomize=True, max_examples=200)
-settings.register_profile("explore", derandomize=False, max_examples=200)
+settings.register_profile("thorough", derandomize=True)
+settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 gc.set_threshold(100_000)  # as the program does: plans leave little garbage
