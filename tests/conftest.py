@@ -11,9 +11,9 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("steady", derandomize=True, max_examples=40)
-settings.register_profile("thorough", derandomize=True)
-settings.register_profile("explore", derandomize=False)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("thorough", derandomize=True, deadline=None)
+settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 gc.set_threshold(100_000)  # as the program does: plans leave little garbage
