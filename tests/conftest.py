@@ -9,11 +9,12 @@ from __future__ import annotations
 import gc
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
-settings.register_profile("thorough", derandomize=True, deadline=None)
-settings.register_profile("explore", derandomize=False, deadline=None)
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", derandomize=True, max_examples=40, **UNTIMED)
+settings.register_profile("thorough", derandomize=True, **UNTIMED)
+settings.register_profile("explore", derandomize=False, **UNTIMED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 gc.set_threshold(100_000)  # as the program does: plans leave little garbage
