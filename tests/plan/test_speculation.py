@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.plan.assemble import assemble
+from planner.plan.expected import expected
 from planner.plan.speculation import yielded
 from planner.plan.types import Plan
 from planner.spec.catalog import Catalog
@@ -110,3 +111,12 @@ def test_an_unknown_draft_is_a_fault_at_its_place():
     """As any other name."""
     with pytest.raises(SpecError, match=r"deploy.yaml:4:\d+"):
         planned(STEP, "speculation: {draft: lama, tokens: 3, length: 2}")
+
+
+def test_the_bound_of_a_token_is_that_of_a_step_of_accepted_drafts():
+    """No run gives more than every draft and one more, so nothing faster is called impossible."""
+    plan = planned(STEP, "speculation: {tokens: 3, length: 2}")
+    found = {each.metric: each for each in expected(plan)}
+    assert found["step"].bare == plan.totals.roofline_s
+    assert found["tpot"].bare == pytest.approx(plan.totals.roofline_s / 4)
+    assert found["tpot"].value == pytest.approx(plan.step.time_s / 2)
