@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, some minutes
 	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
 	mv docs/measured/serving.json.part docs/measured/serving.json
+	$(BIN)/python docs/generate.py
+
+static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
+	$(BIN)/python docs/static_runs.py
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine

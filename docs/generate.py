@@ -35,6 +35,7 @@ from builders import (  # noqa: E402 - found through sys.path
     serving_accuracy,
     sessions,
     specs,
+    static_accuracy,
     whole_models,
 )
 
@@ -56,6 +57,7 @@ PAGES = (
     "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/static-accuracy.md",
     "docs/sweeps.md",
 )
 """Pages with generated parts."""
@@ -82,6 +84,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
     **{f"serving-{name}": part for name, part in serving_accuracy.PARTS.items()},
+    **{f"static-{name}": part for name, part in static_accuracy.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
@@ -93,6 +96,7 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "cells": accuracy.by_gpu,
     "runs": runs.others,
     "serving": serving_accuracy.groups,
+    "static": static_accuracy.groups,
 }
 """Parts that need a word on what: a class, a kernel family, or a basis."""
 

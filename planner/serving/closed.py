@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from planner.errors import SpecError
 from planner.num import ceil_div
-from planner.plan.prepare import Prepared, prepare
+from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
 from planner.serving.room import Room, room
-from planner.serving.setup import setup
+from planner.serving.setup import Setup, setup
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
@@ -43,13 +43,17 @@ class Replica:
         return min(self.users, self.room.sequences)
 
 
-def closed_loop(workload: Workload) -> ClosedLoop:
-    """The users of a workload, with requests of mean length; one for a rate of requests."""
+def closed_loop(workload: Workload, sizes: tuple[int, int, int] | None = None) -> ClosedLoop:
+    """The users of a workload, with requests of mean length; one for a rate of requests.
+
+    ``sizes`` are users, input and output where they are not the workload's own.
+    """
+    users, prompt, output = sizes or (workload.concurrency, workload.input, workload.output)
     mean = 1 - (workload.spread or 0.0) / 2
     return ClosedLoop(
-        workload.concurrency or 1,
-        max(1, round(workload.input * mean)),
-        max(1, round(workload.output * mean)),
+        users or 1,
+        max(1, round(prompt * mean)),
+        max(1, round(output * mean)),
         workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
@@ -68,17 +72,21 @@ def serve(question: Question) -> ServingPlan:
 
 def serve_loop(question: Question, asked: ClosedLoop) -> ServingPlan:
     """The same for any closed loop."""
-    parallel = question.deployment.parallel
-    replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
+    return serve_on(setup(prepare(question), asked.input + asked.output), asked)
+
+
+def serve_on(found: Setup, asked: ClosedLoop) -> ServingPlan:
+    """The same on replicas that are ready. Raises SpecError as `serve`."""
+    parallel = found.clock.prepared.question.deployment.parallel
+    replica = _replica(found, asked, int(ceil_div(asked.concurrency, parallel.data)))
     return _plan(replica, asked, parallel.data, parallel.replica)
 
 
-def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
-    found = setup(prepared, asked.input + asked.output)
+def _replica(found: Setup, asked: ClosedLoop, users: int) -> Replica:
     clock, pool = found.clock, found.pool_tokens
     places = room(clock.scheduler, pool, asked.input, asked.output)
     if places.sequences < 1:
-        origin = prepared.question.deployment.origin.at("workload")
+        origin = clock.prepared.question.deployment.origin.at("workload")
         message = (
             f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
         )

@@ -106,6 +106,16 @@ def number_cell(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.{_DIGITS}g}"
 
 
+def taken(path: Path) -> Path:
+    """The file whose place a new one takes: of a link what it points to.
+
+    Raises UsageError for a folder, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file", "name a file with -o")
+    return path.resolve() if path.is_symlink() else path
+
+
 @contextmanager
 def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]]:
     """A function that writes a case back with its results; the file stands when all are written.
@@ -114,6 +124,7 @@ def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]
     """
     own = [column.name for column in table.columns if column.name not in RESULTS]
     header = own if ID in own else [ID, *own]
+    path = taken(path)
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
