@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 
 static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
 	$(BIN)/python docs/static_runs.py
+	$(BIN)/python docs/generate.py
+
+public-runs: $(VENV)/core  ## Public runs of servers beside their plans, and the spread of intervals
+	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv --out catalog/spreads
+	$(BIN)/planner validate docs/measured/served-runs.csv --by backend.name,figure --json > docs/measured/served-runs.json.part
+	mv docs/measured/served-runs.json.part docs/measured/served-runs.json
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine

@@ -15,7 +15,7 @@ from planner.graph.totals import (
     state_bytes_per_sequence,
 )
 from planner.plan.identity import digest, parts, plan_id
-from planner.plan.interval import interval
+from planner.plan.interval import ENOUGH_RUNS, interval, spread_width
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
 from planner.plan.precision import described
@@ -113,7 +113,8 @@ def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
 def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:
     chosen = solved.chosen
     step, fixed = solved.step, solved.fixed
-    low_s, high_s = interval(chosen, step.kind, solved.adjusted.runs) or (None, None)
+    spread = spread_width(solved.solver.prepared.question, "pace")
+    low_s, high_s = interval(chosen, step.kind, solved.adjusted.runs, spread) or (None, None)
     modes = {
         MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
         for mode, solution in solved.solutions.items()
@@ -133,7 +134,16 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         solved.solver.prepared.stage_layers,
         solved.solver.micro.count,
         chosen.timeline.waiting_s,
+        _scatter(solved) if spread and low_s is not None else "",
     )
+
+
+def _scatter(solved: SolvedStep) -> str:
+    """Whose whole runs make an interval wider; none once there are enough of this machine's."""
+    spread, runs = solved.solver.prepared.question.spread, solved.adjusted.runs
+    if spread is None or (runs and runs.count >= ENOUGH_RUNS):
+        return ""
+    return f"{spread.figures['pace'].reports} reports of whole runs"
 
 
 def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
@@ -205,7 +215,9 @@ def _describe_constants(prepared: Prepared) -> str:
     lent = [f"{f.source.split(':')[0]} ({f.evidence})" for f in used if f.measured]
     lent = lent or ["none measured: typical values (datasheet)"]
     adjusting = [f"{name} ({evidence})" for name, evidence in prepared.adjusted.names.items()]
-    return ", ".join(dict.fromkeys([*lent, *adjusting]))
+    spread = prepared.question.spread
+    scatter = [f"{spread.name} of {spread.date} (interval)"] if spread else []
+    return ", ".join(dict.fromkeys([*lent, *adjusting, *scatter]))
 
 
 def _describe_backend(question: Question, engine: Engine) -> str:

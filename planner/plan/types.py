@@ -61,6 +61,9 @@ class StepTime:
     """Parts in which the step goes through the pipeline; kernels are those of one."""
     waiting_s: float = 0.0
     """Of the step: what the slowest stage makes the others wait."""
+    scatter: str = ""
+    """Whose whole runs the interval holds the scatter of; empty where it is of kernels alone, or of
+    runs on this machine."""
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ from planner.spec.kinds.precision import (
 from planner.spec.kinds.prices import Instance, PricesSpec
 from planner.spec.kinds.reserve import Lever, ReserveSpec
 from planner.spec.kinds.serving import ServingHost, ServingSpec
+from planner.spec.kinds.spread import SpreadFigure, SpreadName, SpreadSpec
 
 __all__ = [
     "KINDS",
@@ -161,6 +162,9 @@ __all__ = [
     "SlotSpec",
     "Spec",
     "Speculation",
+    "SpreadFigure",
+    "SpreadName",
+    "SpreadSpec",
     "Step",
     "TimeChoice",
     "Workload",
@@ -175,4 +179,5 @@ KINDS: dict[str, type[Spec]] = {
     "backend": BackendSpec,
     "calibration": CalibrationSpec,
     "prices": PricesSpec,
+    "spread": SpreadSpec,
 }
