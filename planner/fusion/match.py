@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
+from planner.fusion.loops import joins
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule, KernelName, SlotSpec
@@ -123,7 +124,7 @@ def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
         if group in seen:
             continue
         seen.add(group)
-        if len(group) > 1:
+        if len(group) > 1 and joins(rule, window, group):
             yield Match(rule, group)
         if len(group) < rule.max_nodes:
             frontier += [group | {key} for key in _around(group, window) & allowed - group]

@@ -62,6 +62,34 @@ class OpPatterns(Spec):
     )
 
 
+class LoopRule(Spec):
+    """Which results a compiler of loops stores; the others are part of each kernel they feed."""
+
+    operands: int = Field(
+        ge=1,
+        description="A result that is read more than once is stored if it is made of more operands;"
+        " below, each kernel that reads it computes it again",
+    )
+    stored: tuple[str, ...] = Field(
+        (),
+        description="Operators whose results are stored wherever they are read more than once, or"
+        " by something larger",
+    )
+    views: tuple[str, ...] = Field(
+        (), description="Operators that are other views of what they read, beside those that always are"
+    )
+    joins: bool = Field(
+        True,
+        description="Whether tensors put side by side are computed where they are read; if not, each"
+        " part is written by a kernel of its own",
+    )
+    nests: bool = Field(
+        False,
+        description="Whether loops that have outer loops alone in common are joined, and loops over"
+        " the same elements nested in another way are not",
+    )
+
+
 class FusionRule(Spec):
     """A fused kernel the engine has, and when it runs."""
 
@@ -84,6 +112,9 @@ class FusionRule(Spec):
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
+    )
+    loops: LoopRule | None = Field(
+        None, description="How a compiler joins loops, of groups by classes"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
