@@ -8,6 +8,7 @@ loops over rows with loops over their elements.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from weakref import WeakKeyDictionary
@@ -148,26 +149,68 @@ def loops_of(window: Window, rule: LoopRule) -> Loops:
     return kept[rule]
 
 
-def joins(rule: FusionRule, window: Window, group: frozenset[NodeKey]) -> bool:
-    """Whether a group can be one kernel of a rule's compiler; rules without loops do not ask.
+def groups(
+    rule: FusionRule, loop: LoopRule, window: Window, allowed: set[NodeKey]
+) -> Iterator[frozenset[NodeKey]]:
+    """Groups that can be one kernel of a compiler of loops, each once.
 
-    What is not stored stands with somebody who reads it. Stored results and rows that are reduced
-    have to run over the same rows, or over all their elements.
+    They are made of whole atoms: a stored result with what is not stored and first read by it.
     """
-    if rule.loops is None:
-        return True
-    loops = loops_of(window, rule.loops)
-    if not rule.loops.joins and any(is_join(window.node(key)) for key in group):
-        return False
-    if any(key in loops.unstored and not group.intersection(loops.users(key)) for key in group):
+    loops = loops_of(window, loop)
+    atoms = _atoms(loops, allowed)
+    starts = dict.fromkeys(atom for key, atom in atoms.items() if key[0] == 0)
+    seen: set[frozenset[NodeKey]] = set()
+    frontier = [(atom, 1) for atom in starts]
+    while frontier:
+        group, count = frontier.pop()
+        if group in seen:
+            continue
+        seen.add(group)
+        yield group
+        if count < rule.max_nodes:
+            near = {atoms[key] for key in around(window, group) & allowed - group}
+            grown = [group | atom for atom in near]
+            frontier += [(each, count + 1) for each in grown if _fits(loops, each)]
+
+
+def _atoms(loops: Loops, allowed: set[NodeKey]) -> dict[NodeKey, frozenset[NodeKey]]:
+    """By node: what always runs in one kernel with it."""
+    found: dict[NodeKey, frozenset[NodeKey]] = {}
+    for key in reversed(loops.window.keys):
+        if key not in allowed:
+            continue
+        found[key] = frozenset([key])
+        users = [user for user in loops.users(key) if user in found]
+        if key in loops.unstored and users:
+            first = min(users, key=loops.window.position.__getitem__)
+            whole = found[first] | found[key]
+            if _fits(loops, whole) and loops.window.is_convex(whole):
+                found |= dict.fromkeys(whole, whole)
+    return found
+
+
+def around(window: Window, group: frozenset[NodeKey]) -> set[NodeKey]:
+    """Nodes that share an edge with a group."""
+    found: set[NodeKey] = set()
+    for key in group:
+        found |= window.predecessors[key]
+        for tensor in window.outputs(key):
+            found.update(window.readers.get(tensor, ()))
+    return found
+
+
+def _fits(loops: Loops, group: frozenset[NodeKey]) -> bool:
+    """Whether all that is stored or reduced runs in loops that can be joined."""
+    window, rule = loops.window, loops.rule
+    if not rule.joins and len(group) > 1 and any(is_join(window.node(key)) for key in group):
         return False
     nests = [key for key in group if key not in loops.unstored or _reduces(window, key)]
-    if rule.loops.nests and len({loops.breaks[key] for key in nests}) > 1:
+    if rule.nests and len({loops.breaks[key] for key in nests}) > 1:
         return False
     if any(_against_order(loops, key, group) for key in nests):
         return False
     extents = [extent for key in nests if (extent := loops.extent(key))]
-    return _alike(extents, nests=rule.loops.nests)
+    return _alike(extents, nests=rule.nests)
 
 
 def _alike(extents: list[Extent], *, nests: bool) -> bool:

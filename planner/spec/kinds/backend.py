@@ -108,7 +108,7 @@ class FusionRule(Spec):
         (),
         description="Instead of a pattern: any connected group of operators of these classes",
     )
-    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes; with `loops` as many results that are stored")
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
