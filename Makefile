@@ -8,7 +8,7 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy inductor lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, some minutes
 	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
 	mv docs/measured/serving.json.part docs/measured/serving.json
+	$(BIN)/python docs/generate.py
+
+inductor: $(VENV)/lab   ## Kernels of plans beside TorchInductor's, a quarter of an hour
+	$(BIN)/python -m pytest tests/lab/test_inductor_torch.py -m torch
+	$(BIN)/planner validate --source inductor --json > docs/measured/inductor.json.part
+	mv docs/measured/inductor.json.part docs/measured/inductor.json
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine

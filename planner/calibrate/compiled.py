@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 from planner.fusion.agreement import Counts, Edge, Homes, Verdict, contracted, counted, homes, judged
 from planner.fusion.loops import loops_of
-from planner.graph.types import Block
+from planner.graph.types import Block, Node
 from planner.graph.window import window_of
+from planner.ops.types import OpClass
 from planner.plan.load import step_load
 from planner.plan.prepare import prepare
 from planner.plan.solve import SolvedStep, solve_step
@@ -53,6 +54,8 @@ class Recorded:
     batch: int
     tokens: int
     """Of each sequence; 0 of a graph without sequences."""
+    apart: bool = False
+    """Whether rules were settled without it."""
     functions: int | None = None
     error: float | None = None
     seconds: float = 0.0
@@ -92,6 +95,16 @@ class Compared:
         """The graph."""
         return self.solved.graph.kinds[0]
 
+    def node(self, operator: str) -> Node:
+        """The node that ends an operator."""
+        return self.block.by_id[self.operators[operator][-1]]
+
+    @cached_property
+    def launches(self) -> dict[str, int]:
+        """Launches of the kernel of ours that each operator is in."""
+        kernels = [kernel for run in self.solved.chosen.runs for kernel in run.kernels]
+        return {name: kernels[number].group.launches for name, number in self.ours.items()}
+
     @cached_property
     def our_kernels(self) -> tuple[frozenset[str], ...]:
         """Nodes of each of our kernels that launches anything."""
@@ -101,31 +114,35 @@ class Compared:
 
 
 def compared(recorded: Recorded, catalog: Catalog) -> Compared:
-    """Plan the graph as the engine's rules fuse it, and judge every edge."""
+    """Plan the graph as the engine's rules fuse it, and find each operator on both sides."""
     solved = _solved(recorded, catalog)
     block = solved.graph.kinds[0]
     steps = _node_steps(block, recorded.steps)
     operators = _operators(steps)
     name_of = {node: name for name, nodes in operators.items() for node in nodes}
-    found = homes(
-        _of_calls(recorded), {name: steps[nodes[0]] for name, nodes in operators.items()}
-    )
-    found = _where_called(recorded, found, {n: steps[nodes[0]] for n, nodes in operators.items()})
-    edges = [
-        (name_of[a], name_of[b])
-        for a, b in _edges(block)
-        if name_of[a] != name_of[b]
-    ]
-    without = [name for name in operators if not found.first[name]]
-    edges = contracted(dict.fromkeys(edges), without)
-    group_of = {
-        name: number
-        for number, kernel in enumerate(k for run in solved.chosen.runs for k in run.kernels)
-        for _, name in kernel.group.nodes
-    }
-    ours = {name: group_of[nodes[-1]] for name, nodes in operators.items()}
+    own = {name: steps[nodes[0]] for name, nodes in operators.items()}
+    theirs = _where_called(recorded, homes([k.origins for k in recorded.kernels], own), own)
+    ties = dict.fromkeys((name_of[a], name_of[b]) for a, b in _edges(block))
+    theirs = _taken_in(block, operators, theirs, ties)
+    without = [name for name in operators if not theirs.first[name]]
+    edges = contracted([tie for tie in ties if tie[0] != tie[1]], without)
+    kernels = [kernel for run in solved.chosen.runs for kernel in run.kernels]
+    place = {name: n for n, kernel in enumerate(kernels) for _, name in kernel.group.nodes}
+    ours = {name: place[nodes[-1]] for name, nodes in operators.items()}
     again = frozenset(_again(solved, name_of, ours, edges))
-    return Compared(recorded, solved, operators, found, ours, again, edges)
+    return Compared(recorded, solved, operators, theirs, ours, again, edges)
+
+
+def _taken_in(
+    block: Block, operators: Mapping[str, tuple[str, ...]], theirs: Homes, ties: Iterable[Edge]
+) -> Homes:
+    """A product without a kernel is part of the call that its reader became, as in an addmm."""
+    first = dict(theirs.first)
+    for producer, consumer in ties:
+        matrix = block.by_id[operators[producer][-1]].op.op_class == OpClass.CONTRACTION
+        if matrix and not theirs.first[producer]:
+            first[producer] = theirs.first[consumer]
+    return Homes(first, theirs.again)
 
 
 def _again(
@@ -223,10 +240,6 @@ def _operators(steps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...
         name = first.setdefault(own, node) if own else node
         found[name] = (*found.get(name, ()), node)
     return found
-
-
-def _of_calls(recorded: Recorded) -> Sequence[tuple[str, ...]]:
-    return [kernel.origins for kernel in recorded.kernels]
 
 
 def _where_called(

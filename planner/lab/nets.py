@@ -23,27 +23,29 @@ class Net:
     dtype: str = "float32"
     apart: bool = False
     """Whether rules were settled without it."""
+    tokens: int = 0
+    """Of each sequence, where there are sequences."""
 
 
 _GEMMA = Decoder(qk_norm=True, shift=1.0, sandwich=True, activation="gelu", kv_heads=1)
 _CAPPED = replace(_GEMMA, qk_norm=False, kv_heads=2, capped=True)
 
 NETS: dict[str, Net] = {
-    "llama": Net(decoder(Decoder()), "ids", "bfloat16"),
-    "qwen3": Net(decoder(Decoder(qk_norm=True)), "ids", "bfloat16"),
-    "gemma-3": Net(decoder(_GEMMA), "ids", "bfloat16"),
-    "gemma-2": Net(decoder(_CAPPED), "ids", "bfloat16"),
-    "moe": Net(decoder(Decoder(experts=8, inner=48)), "ids"),
+    "llama": Net(decoder(Decoder()), "ids", "bfloat16", tokens=TOKENS),
+    "qwen3": Net(decoder(Decoder(qk_norm=True)), "ids", "bfloat16", tokens=TOKENS),
+    "gemma-3": Net(decoder(_GEMMA), "ids", "bfloat16", tokens=TOKENS),
+    "gemma-2": Net(decoder(_CAPPED), "ids", "bfloat16", tokens=TOKENS),
+    "moe": Net(decoder(Decoder(experts=8, inner=48)), "ids", tokens=TOKENS),
     "mlp": Net(mlp_net, "rows"),
     "cnn": Net(cnn, "image"),
-    "vit": Net(vit, "image"),
-    "bert": Net(bert, "ids"),
-    "gpt-2": Net(gpt2, "ids"),
+    "vit": Net(vit, "image", tokens=17),
+    "bert": Net(bert, "ids", tokens=TOKENS),
+    "gpt-2": Net(gpt2, "ids", tokens=TOKENS),
     "convnext": Net(convnext, "image"),
     "mbconv": Net(mbconv, "image"),
-    "phi": Net(phi, "ids", "bfloat16", apart=True),
-    "olmo-2": Net(olmo2, "ids", "bfloat16", apart=True),
-    "t5": Net(t5, "ids", apart=True),
+    "phi": Net(phi, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "olmo-2": Net(olmo2, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "t5": Net(t5, "ids", apart=True, tokens=TOKENS),
     "mixer": Net(mixer, "image", apart=True),
     "diffusion": Net(diffusion, "image", apart=True),
     "lstm": Net(lstm, "rows", apart=True),
