@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-from planner.fusion.agreement import Counts, Edge, Homes, Verdict, contracted, counted, homes, judged
+from planner.fusion.agreement import (
+    Counts,
+    Edge,
+    Homes,
+    Verdict,
+    contracted,
+    counted,
+    homes,
+    judged,
+)
 from planner.fusion.loops import loops_of
 from planner.graph.types import Block, Node
 from planner.graph.window import window_of
@@ -242,9 +251,7 @@ def _operators(steps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...
     return found
 
 
-def _where_called(
-    recorded: Recorded, found: Homes, steps: Mapping[str, tuple[str, ...]]
-) -> Homes:
+def _where_called(recorded: Recorded, found: Homes, steps: Mapping[str, tuple[str, ...]]) -> Homes:
     """An operator that a library's call computes is where the call is; copies before it are not."""
     calls = {
         step: number

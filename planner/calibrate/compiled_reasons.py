@@ -32,21 +32,25 @@ def _found(compared: Compared) -> Iterator[Disagreement]:
             yield Disagreement(*edge, verdict, _reason(compared, edge, verdict))
 
 
+_SUM = "a pattern ahead of fusion makes the sum part of the library's call (addmm)"
+_PRODUCT = "a pattern ahead of fusion makes one library's call of product and sum (addmm)"
+_BIAS = "the bias of a batched product is added by the loops that read it"
+_AGAIN = "made of fewer stored operands there, so that the reader computes it again"
+_ROTATION = "Q and K are one rotation in a plan and two kernels there"
+_SIDE = "a reduction over another side than the norm's reads its result from memory (C++)"
+
+
 def _reason(compared: Compared, edge: Edge, verdict: Verdict) -> str:
     producer, consumer = edge
+    reader, theirs = compared.node(consumer).op_name, compared.theirs
     matrix = compared.node(producer).op.op_class == OpClass.CONTRACTION
-    calls = [compared.recorded.kernels[n] for n in compared.theirs.first[producer]]
-    called = any(call.kind == "extern" for call in calls)
-    if called and not matrix:
-        return "a pattern ahead of fusion makes the sum part of the library's call (addmm)"
-    if matrix and compared.theirs.first[producer] == compared.theirs.first[consumer]:
-        return "a pattern ahead of fusion makes one library's call of product and sum (addmm)"
-    if verdict == "theirs" and matrix:
-        return "the bias of a batched product is added by the loops that read it"
-    if verdict == "theirs" and set(compared.theirs.again[producer]):
-        return "made of fewer stored operands there, so that the reader computes it again"
-    if compared.node(consumer).op_name == "rope":
-        return "Q and K are one rotation in a plan and two kernels there"
-    if verdict == "ours" and compared.node(consumer).op_name == "reduction":
-        return "a reduction over another side than the norm's reads its result from memory (C++)"
-    return "not explained"
+    kinds = {compared.recorded.kernels[n].kind for n in theirs.first[producer]}
+    rules = (
+        (_SUM, not matrix and "extern" in kinds),
+        (_PRODUCT, matrix and theirs.first[producer] == theirs.first[consumer]),
+        (_BIAS, matrix and verdict == "theirs"),
+        (_AGAIN, verdict == "theirs" and bool(theirs.again[producer])),
+        (_ROTATION, reader == "rope"),
+        (_SIDE, verdict == "ours" and reader == "reduction"),
+    )
+    return next((reason for reason, holds in rules if holds), "not explained")

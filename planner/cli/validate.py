@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     help="With --source: of which half, by the SHA-1 of their ids. Mistakes are looked for in the"
     " even one, which is the default; the odd one is for figures alone.",
 )
-@click.option("--limit", type=click.IntRange(1), help="With --source: so many rows of all kinds, or models.")
+@click.option(
+    "--limit", type=click.IntRange(1), help="With --source: so many rows of all kinds, or models."
+)
 @click.option(
     "--summary", is_flag=True, help="With --source and --json: errors alone, none of the rows."
 )
@@ -118,8 +120,8 @@ def command(
     costs no other; the command then exits with 2. Runs of the same work are ranked too.
 
     With --source, 3,619 public serving measurements are planned as closed loops of users, faults of
-    their labels marked by rule. Nothing is fitted to them. With `--source inductor` small models are
-    exported and compiled, and groupings of plans are held against the compiler's: some minutes.
+    their labels marked by rule. Nothing is fitted to them. With `--source inductor` small models
+    are exported and compiled, and a plan's groupings held against the compiler's: some minutes.
 
     With neither the catalogue's constants are held against measured kernels that no fit has seen:
     the operator tables of the installed aiconfigurator-core

@@ -60,11 +60,13 @@ def homes(kernels: Sequence[Iterable[str]], steps: Mapping[str, Iterable[str]]) 
     """Kernels of each operator. ``kernels`` in order, each the steps it computes; ``steps`` by
     operator, those it is made of.
     """
-    first, again = {}, {}
+    first: dict[str, tuple[int, ...]] = {}
+    again: dict[str, tuple[int, ...]] = {}
     held = [frozenset(kernel) for kernel in kernels]
     for operator, own in steps.items():
         wanted, seen = set(own), set[str]()
-        new, repeated = [], []
+        new: list[int] = []
+        repeated: list[int] = []
         for number, kernel in enumerate(held):
             found = kernel & wanted
             if found:

@@ -75,7 +75,7 @@ class Loops:
         return frozenset(own).union(*inlined)
 
     def _operands(self, key: NodeKey) -> Operands:
-        """Stored tensors that a result is made of: those of unstored inputs, weights, statistics."""
+        """Stored tensors a result is made of: those of unstored inputs, weights, statistics."""
         node = self.window.node(key)
         own: list[tuple[object, ...]] = [("weight", key, n) for n in range(len(node.parameters))]
         own += [("row", key, n) for n in range(_STATISTICS.get(node.op_name, 0))]
@@ -112,7 +112,7 @@ class Loops:
     def shapes(self, key: NodeKey) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
         """Shapes of what a node reads and of what it writes."""
         block = (self.window.block, self.window.following)[key[0]]
-        assert block is not None  # noqa: S101 - a window's keys are those of its blocks
+        assert block is not None
         node = self.window.node(key)
         return block.shapes_of(node), tuple(block.tensors[t].shape for t in node.outputs)
 

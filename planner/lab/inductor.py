@@ -1,4 +1,4 @@
-"""Which operators TorchInductor puts into which kernel, read off its scheduler while it compiles."""
+"""Which operators TorchInductor puts into which kernel, read off its scheduler as it compiles."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ RULES: tuple[Rules, ...] = ("cpp", "triton")
 """Whose fusion rules: those of C++ for CPUs, or those of Triton, which CUDA takes too."""
 
 VIEWS = frozenset(
-    "view _unsafe_view reshape permute transpose t expand slice select squeeze unsqueeze alias "
-    "as_strided detach split split_with_sizes unbind getitem".split()
+    {
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "permute",
+        "transpose",
+        "t",
+        "expand",
+        "slice",
+        "select",
+        "squeeze",
+        "unsqueeze",
+        "alias",
+        "as_strided",
+        "detach",
+        "split",
+        "split_with_sizes",
+        "unbind",
+    }
 )
 """Operators that compute nothing."""
 _FUNCTION = re.compile(r"^cpp_fused\w* = async_compile\.cpp", re.MULTILINE)
@@ -225,7 +242,8 @@ def _loops(part: Any, heads: dict[str, Any], calls: set[Any]) -> Iterator[str]:
     known = {**inputs, **heads}
     read = {known[dep.name] for dep in part.read_writes.reads if dep.name in known}
     origins = set(part.node.get_origins()) | {end}
-    live, found = set(read), {}
+    live = set(read)
+    found: dict[Any, None] = {}
     for node in end.graph.nodes:
         if node not in origins or (node in read and node is not end):
             continue

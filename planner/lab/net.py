@@ -39,7 +39,7 @@ class Weights:
         return self.torch.nn.functional.embedding(ids, self(f"{name}_weight", rows, features))
 
     def rms_norm(self, x: Any, name: str, *, shift: float = 0.0) -> Any:
-        """The RMS norm of Llama, in FP32 inside; ``shift`` is added to the weight, as Gemma does."""
+        """Llama's RMS norm, in FP32 inside; ``shift`` is added to the weight, as Gemma does."""
         wide = x.float()
         wide = wide * self.torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
         weight = self(f"{name}_weight", x.shape[-1])
@@ -55,7 +55,7 @@ class Weights:
 
 
 def module(torch: Any, run: Run, inputs: tuple[Any, ...], dtype: Any) -> Any:
-    """A torch module that runs ``run(weights, *inputs)``, with what the first run made as weights."""
+    """A torch module that runs ``run(weights, *inputs)`` on the weights that a first run made."""
     first = Weights(torch, dtype)
     with torch.no_grad():
         run(first, *inputs)

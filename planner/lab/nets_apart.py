@@ -91,5 +91,7 @@ def t5(w: Weights, ids: Any) -> Any:
         )
         seen = f.scaled_dot_product_attention(q, k, v)
         x = x + w.linear(seen.transpose(1, 2).reshape(x.shape), f"{name}_o", 64)
-        x = x + gated_mlp(w, w.rms_norm(x, f"{name}_norm2"), f"{name}_mlp", Decoder(activation="gelu"))
+        x = x + gated_mlp(
+            w, w.rms_norm(x, f"{name}_norm2"), f"{name}_mlp", Decoder(activation="gelu")
+        )
     return w.rms_norm(x, "norm")

@@ -90,7 +90,9 @@ def _experts(w: Weights, x: Any, name: str, of: Decoder) -> Any:
     second = torch.where(odds >= best, 0.0, odds).amax(-1, keepdim=True)
     kept = torch.where(odds >= second, odds, 0.0)
     kept = (kept / kept.sum(-1, keepdim=True)).to(x.dtype)
-    gate, up = (w.linear(x, f"{name}_{part}_proj", of.experts * of.inner) for part in ("gate", "up"))
+    gate, up = (
+        w.linear(x, f"{name}_{part}_proj", of.experts * of.inner) for part in ("gate", "up")
+    )
     made = (torch.nn.functional.silu(gate) * up).unflatten(-1, (of.experts, of.inner))
     weighed = (made * kept[..., None]).flatten(-2)
     return w.linear(weighed, f"{name}_down_proj", of.hidden)
@@ -98,6 +100,7 @@ def _experts(w: Weights, x: Any, name: str, of: Decoder) -> Any:
 
 def decoder(of: Decoder) -> Callable[..., Any]:
     """A whole decoder, from ids to logits."""
+
     def run(w: Weights, ids: Any) -> Any:
         x = w.embedding(ids, "embed_tokens", VOCAB, of.hidden)
         if of.sandwich:

@@ -80,7 +80,9 @@ def _encoder_layer(w: Weights, x: Any, name: str, *, first: bool) -> Any:
             for part in ("query", "key", "value")
         )
         seen = f.scaled_dot_product_attention(q, k, v)
-        return w.linear(seen.transpose(1, 2).reshape(n, length, hidden), f"{name}_out", hidden, bias=True)
+        return w.linear(
+            seen.transpose(1, 2).reshape(n, length, hidden), f"{name}_out", hidden, bias=True
+        )
 
     def mlp(x: Any) -> Any:
         wide = f.gelu(w.linear(x, f"{name}_fc1", 4 * hidden, bias=True))

@@ -76,17 +76,18 @@ class LoopRule(Spec):
         " by something larger",
     )
     views: tuple[str, ...] = Field(
-        (), description="Operators that are other views of what they read, beside those that always are"
+        (),
+        description="Operators that are but views of what they read",
     )
     joins: bool = Field(
         True,
-        description="Whether tensors put side by side are computed where they are read; if not, each"
-        " part is written by a kernel of its own",
+        description="Whether tensors put side by side are computed where they are read; if not,"
+        " each part is written by a kernel of its own",
     )
     nests: bool = Field(
         False,
-        description="Whether loops that have outer loops alone in common are joined, and loops over"
-        " the same elements nested in another way are not",
+        description="Whether loops that have outer loops alone in common are joined, and loops"
+        " over the same elements nested in another way are not",
     )
 
 
@@ -108,7 +109,12 @@ class FusionRule(Spec):
         (),
         description="Instead of a pattern: any connected group of operators of these classes",
     )
-    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes; with `loops` as many results that are stored")
+    max_nodes: int = Field(
+        8,
+        ge=2,
+        le=16,
+        description="Largest group by classes; with `loops` as many results that are stored",
+    )
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
