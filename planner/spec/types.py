@@ -17,7 +17,6 @@ from planner.spec.kinds.backend import (
     HostSpec,
     KernelName,
     Limit,
-    LoopRule,
     OpPatterns,
     SequenceRule,
     SizeRange,
@@ -68,6 +67,7 @@ from planner.spec.kinds.gpu import (
     GpuMemory,
     GpuSpec,
 )
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.model import (
     BlockCycle,
     BlockSpec,
