@@ -30,6 +30,7 @@ from builders import (  # noqa: E402 - found through sys.path
     kv_capacity,
     outputs,
     plan_json,
+    questions,
     runs,
     scheduling,
     serving_accuracy,
@@ -52,6 +53,7 @@ PAGES = (
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/questions.md",
     "docs/scheduling.md",
     "docs/serving-accuracy.md",
     "docs/serving.md",
@@ -76,6 +78,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "choosing": choosing.by_hand,
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
+    "questions": questions.figures,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
@@ -109,7 +112,7 @@ def _sessions(text: str) -> Callable[[re.Match[str]], str]:
     for folder in {part["what"] for part in found}:
         parts = [part for part in found if part["what"] == folder]
         bodies = tuple(part["body"] for part in parts)
-        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder, ROOT), strict=True):
+        for part, body in zip(parts, sessions.replayed(bodies, ROOT / folder), strict=True):
             made[part.start()] = f"<!-- session: {folder} -->\n\n{body}\n\n<!-- end -->"
     return lambda part: made[part.start()]
 

@@ -22,7 +22,7 @@ from planner.errors import UsageError
 FILE = "silicon_sample.csv"
 Half = Literal["even", "odd"]
 HALVES: tuple[Half, ...] = ("even", "odd")
-INFERENCEX, OTHER = "InferenceX", "other"
+INFERENCEX, GENERATED, OTHER = "InferenceX", "aiconfigurator", "other"
 COLUMNS = (
     "id",
     "silicon_data_source",
@@ -50,6 +50,7 @@ COLUMNS = (
 _CONCURRENCY = re.compile(r"silicon_concurrency=(\d+)")
 _MEASURED = re.compile(r"measured=(\d{4}-\d{2}-\d{2})")
 _SPLIT_IN_ID = re.compile(r"_tp(\d+)(?:_\d)?_ep(\d+)(?:_|$)")
+_GENERATED = "aic-auto-"
 _INFERENCEX = re.compile(r"db-dump/|source_file=(?:\d{4}-\d{2}-\d{2}|[^/;]*)\.csv;")
 
 
@@ -98,8 +99,12 @@ class SiliconRow:
 
     @property
     def family(self) -> str:
-        """Whose run it is: of InferenceX (InferenceMAX), or another."""
-        return INFERENCEX if _INFERENCEX.match(self.source) else OTHER
+        """Whose run it is: of InferenceX (InferenceMAX), of aiconfigurator's own automation, whose
+        configurations its generator writes, or another's.
+        """
+        if _INFERENCEX.match(self.source):
+            return INFERENCEX
+        return GENERATED if _GENERATED in self.source else OTHER
 
     @property
     def measured(self) -> str | None:

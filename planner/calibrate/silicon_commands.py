@@ -1,15 +1,19 @@
-"""Flags that InferenceX's public scripts start servers with, so far as the catalogue knows them.
+"""Flags that servers of public runs were started with, so far as the catalogue knows them.
 
-From github.com/SemiAnalysisAI/InferenceX benchmarks/*.sh, which change with the images; what is
-here is the same in every version seen. Runs of others are taken as the engine's defaults.
+InferenceX's are in its scripts, github.com/SemiAnalysisAI/InferenceX benchmarks/*.sh, which change
+with the images; what is here is the same in every version seen. The other runs are
+aiconfigurator's own, under TensorRT-LLM with the configuration that its generator writes
+(github.com/ai-dynamo/aiconfigurator generator/rule_plugin/trtllm.rule, and
+generator/backends/trtllm.py before it). What neither sets is the engine's default.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from planner.calibrate.silicon import INFERENCEX, SiliconRow
+from planner.calibrate.silicon import GENERATED, INFERENCEX, SiliconRow
 from planner.calibrate.silicon_formats import MODELS
+from planner.spec.conditions import version_key
 
 Flags = dict[str, Any]
 _HOPPER = {"h100_sxm", "h200_sxm"}
@@ -17,6 +21,12 @@ _MANY = 16
 """Users from which on scripts let SGLang's scheduler poll more seldom."""
 _DEEPGEMM = 256
 """Users of long outputs from which on dsr1_fp8_b200_trt.sh takes DeepGEMM."""
+_ROOMY = (1, 2)
+_LEAST_ROOM = 512
+_MIXED = (0, 5, 6)
+"""The first SGLang for which the generator spells the flag as SGLang does."""
+_BLOCK = 32
+"""Tokens of a KV block, which the generator rounds up to."""
 _HALF = 4
 """GPUs of half a board."""
 
@@ -48,6 +58,23 @@ def requests(row: SiliconRow) -> int:
     return row.concurrency * (5 if five else 10)
 
 
+def drafts(row: SiliconRow) -> int:
+    """Tokens that multi-token prediction drafts, which no label says: 3, and 1 where attention is
+    data-parallel (dsr1_{fp4,fp8}_b200_trt_mtp.sh, dsr1_fp8_h200_trt_mtp.sh).
+
+    By InferenceX's perf-changelog.yaml: pull 392 brought these scripts with the image
+    1.1.0rc2.post2, measured on one day; pulls 632 and 642 gave them 1.2.0rc6.post3, which no other
+    script of this model has (594 and 620 gave those 1.2.0rc6.post2).
+    """
+    known = row.family == INFERENCEX and row.engine == "trtllm"
+    if not known or not MODELS.get(row.model, "").startswith("deepseek"):
+        return 0
+    first = (row.version, row.measured) == ("1.1.0rc2.post2", "2026-01-14")
+    if not first and row.version != "1.2.0rc6.post3":
+        return 0
+    return 3 if row.split.data == 1 else 1
+
+
 def _vllm(row: SiliconRow) -> Flags:
     """Scripts set a longest sequence just above the lengths: of InferenceX, and others alike."""
     found: Flags = {"max_model_len": row.input + row.output + 256}
@@ -66,6 +93,9 @@ def _vllm(row: SiliconRow) -> Flags:
 
 
 def _sglang(row: SiliconRow) -> Flags:
+    if row.family == GENERATED:
+        mixed = {"enable_mixed_chunk": True} if version_key(row.version) >= _MIXED else {}
+        return {"max_prefill_tokens": row.input + 1500, **mixed}
     if row.family != INFERENCEX:
         return {}
     model, hopper = MODELS[row.model], row.system in _HOPPER
@@ -88,6 +118,8 @@ def _sglang(row: SiliconRow) -> Flags:
 
 
 def _tensorrt(row: SiliconRow) -> Flags:
+    if row.family == GENERATED:
+        return _generated(row)
     if row.family != INFERENCEX:
         return {}
     model, users = MODELS[row.model], row.concurrency
@@ -100,8 +132,25 @@ def _tensorrt(row: SiliconRow) -> Flags:
         return {**found, "cuda_graph_max_batch_size": users, "max_num_tokens": 20000}
     if model.startswith("deepseek"):
         found |= {"moe_backend": _experts(row)}
-    tokens = max(8192, -(-(users + row.input + 64) // 64) * 64)
+    tokens = -(-((1 + drafts(row)) * users + row.input + 64) // 64) * 64
+    tokens = tokens if drafts(row) else max(8192, tokens)
     return {**found, "cuda_graph_max_batch_size": max(128, users), "max_num_tokens": tokens}
+
+
+def _generated(row: SiliconRow) -> Flags:
+    """What aiconfigurator's generator asks of TensorRT-LLM: tokens for one prompt and 1,500 more.
+
+    Its rules make room for 512 sequences at least from 1.2 on; before, for the users.
+    """
+    users = row.batch
+    if version_key(row.version) >= _ROOMY:
+        users = _LEAST_ROOM if users < _LEAST_ROOM else 2 * users
+    return {
+        "max_batch_size": users,
+        "max_num_tokens": -(-(users + row.input + 1500) // _BLOCK) * _BLOCK,
+        "cuda_graph_enable_padding": True,
+        "cuda_graph_max_batch_size": max(128, row.batch),
+    }
 
 
 def _experts(row: SiliconRow) -> str:

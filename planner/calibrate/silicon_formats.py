@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.calibrate.silicon import INFERENCEX, SiliconRow
+from planner.calibrate.silicon import GENERATED, INFERENCEX, SiliconRow
 
 MODELS: Mapping[str, str] = {
     "MiniMaxAI/MiniMax-M2.5": "minimax-m2.5",
@@ -85,10 +85,20 @@ def _widened(row: SiliconRow) -> bool:
 
 def formats(row: SiliconRow) -> dict[str, Any]:
     """The `precision` of a row's deployment."""
-    found = _weights(MODELS[row.model], row.gemm)
+    found = _weights(MODELS[row.model], "fp8_block" if _makers_blocks(row) else row.gemm)
     if _widened(row):
         found = {"modules": [{"match": "experts", "weights": "mxfp4", "activations": "fp8"}]}
     return {**found, "kv_cache": "fp8"} if fp8_cache(row) else found
+
+
+def _makers_blocks(row: SiliconRow) -> bool:
+    """Whether FP8 of a 16-bit repository is its maker's checkpoint in blocks of 128.
+
+    aiconfigurator's automation serves Qwen/Qwen3-32B-FP8 for this model (MODEL_HF_REPO of its
+    README, with TensorRT-LLM 1.0.0rc3), and vLLM and SGLang have no narrower one to take.
+    """
+    own = row.family == GENERATED and MODELS[row.model] == "qwen3-32b"
+    return own and row.gemm == "fp8"
 
 
 def _weights(model: str, label: str) -> dict[str, Any]:
@@ -130,6 +140,8 @@ def _modelopt(row: SiliconRow) -> bool:
     """
     model = MODELS[row.model]
     if model == "gpt-oss-120b" or row.gemm not in _MODELOPT or OWN.get(model) == row.gemm:
+        return False
+    if _makers_blocks(row):
         return False
     if row.gemm == "fp8" and row.engine == "vllm":
         return row.model.startswith("nvidia/") or model == "llama-3.1-70b-instruct"

@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.calibrate.lint import neighbours, runs
 from planner.calibrate.silicon import SiliconRow, Split
+from planner.calibrate.silicon_commands import drafts
 
 RULES: Mapping[str, str] = {
     "duplicate": "the same TTFT and TPOT to the last digit, of the same lengths on the same GPUs,"
@@ -26,6 +27,8 @@ RULES: Mapping[str, str] = {
     "concurrency": "the batch, times ranks of data-parallel attention, is not the stated users:"
     " read as several servers where it divides them, else as stated",
     "large-batch": "1,024 sequences a rank or more: past what engines take by default",
+    "drafts": "tokens are drafted by multi-token prediction, which no label says: read as the"
+    " source's change log has it",
     "spike": "TPOT above those of both neighbours in users by more than half",
     "dip": "TPOT below those of both neighbours in users by more than a third",
     "impossible": "TPOT below the bare roofline of the decode step, or no time above zero",
@@ -92,6 +95,8 @@ def _of_labels(row: SiliconRow, split: Split) -> Iterator[str]:
         yield "blocks"
     elif split != row.split:
         yield "split"
+    if drafts(row):
+        yield "drafts"
     if row.stated_concurrency not in (None, row.batch * row.split.data):
         yield "concurrency"
     if row.batch >= _LARGE:

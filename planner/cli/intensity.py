@@ -8,19 +8,34 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli.common.options import catalog_option, example, json_option, numbers
+from planner.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from planner.plan.attention_rows import Convention
+    from planner.spec.types import GpuSpec
 
 
 @click.command(
     short_help="FLOP/byte of a model's operators against a GPU's ridge.",
     epilog=example(
-        "planner intensity qwen2.5-7b-instruct --gpu rtx-4090 --tokens 1,256 --convention textbook"
+        "planner intensity qwen2.5-7b-instruct --gpu rtx-4090 --tokens 1,256 --convention textbook",
+        "planner intensity qwen3-30b-a3b --gpu h100-sxm,b200-sxm --precision fp8",
     ),
 )
 @click.argument("model")
-@click.option("--gpu", metavar="NAME", required=True, help="Whose ridge to hold them against.")
+@click.option(
+    "--gpu",
+    "gpus",
+    metavar="NAME,…",
+    required=True,
+    help="Whose ridge to hold them against; of several, only where they cross it.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(DTYPES),
+    metavar="FORMAT",
+    help="Width of weights and activations; by default that of the model's weights.",
+)
 @click.option(
     "--tokens",
     metavar="N,N,…",
@@ -50,7 +65,8 @@ if TYPE_CHECKING:
 def command(
     *,
     model: str,
-    gpu: str,
+    gpus: str,
+    precision: str | None,
     tokens: tuple[int, ...],
     contexts: tuple[int, ...],
     convention: Convention,
@@ -63,16 +79,31 @@ def command(
     from planner.plan.intensity import intensity
     from planner.plan.values import plain
     from planner.report.document import to_json
-    from planner.report.tables import intensity_view
+    from planner.report.tables import crossings_view, intensity_view
     from planner.spec.question import blocks_of
 
     catalog = catalog_of(catalogs)
     spec = catalog.find("model", model)
     blocks = blocks_of(spec, catalog)
-    found = intensity(
-        spec, blocks, catalog.find("gpu", gpu), tokens, contexts, convention=convention
-    )
+    targets = {name.strip(): catalog.find("gpu", name.strip()) for name in gpus.split(",")}
+    for name, gpu in targets.items():
+        _check(name, gpu, precision)
+    found = {
+        name: intensity(
+            spec, blocks, gpu, tokens, contexts, convention=convention, precision=precision
+        )
+        for name, gpu in targets.items()
+    }
+    first, *others = found.values()
     if as_json:
-        write(to_json("intensity", plain(found)))
+        write(to_json("intensity", {"gpus": plain(found)} if others else plain(first)))
     else:
-        show(intensity_view(found))
+        show(crossings_view(found) if others else intensity_view(first))
+
+
+def _check(name: str, gpu: GpuSpec, precision: str | None) -> None:
+    from planner.dtypes import operand
+    from planner.errors import UsageError
+
+    if precision and operand(precision) not in gpu.matrix:
+        raise UsageError(f"{name} multiplies no {precision}", f"one of {', '.join(gpu.matrix)}")

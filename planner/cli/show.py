@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.common.options import db_option, example, explain_option, json_option
+from planner.cli.common.options import db_option, example, explain_option, json_option, only_option
 
 
 @click.command(short_help="Print a stored plan.", epilog=example("planner show 3f2a"))
@@ -12,7 +12,10 @@ from planner.cli.common.options import db_option, example, explain_option, json_
 @db_option
 @json_option
 @explain_option
-def command(plan_id: str, db: str | None, as_json: bool, explain: bool) -> None:
+@only_option
+def command(
+    plan_id: str, db: str | None, as_json: bool, explain: bool, only: tuple[str, ...]
+) -> None:
     """Print the stored plan whose id begins with ID, as it was when it was planned."""
     from planner.cli.common import archive
     from planner.cli.common.output import show, write
@@ -26,5 +29,5 @@ def command(plan_id: str, db: str | None, as_json: bool, explain: bool) -> None:
     if as_json:
         write(to_json("plan", plan_document(plan, advice)))
         return
-    show(plan_view(plan, advice, explain=explain))
+    show(plan_view(plan, advice, explain=explain, only=only))
     write(f"\nplan {plan.plan_id}: saved {row.created_at:%Y-%m-%d %H:%M} UTC\n")

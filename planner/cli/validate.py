@@ -120,8 +120,8 @@ def command(
     costs no other; the command then exits with 2. Runs of the same work are ranked too.
 
     With --source, 3,619 public serving measurements are planned as closed loops of users, faults of
-    their labels marked by rule. Nothing is fitted to them. With `--source inductor` small models
-    are exported and compiled, and a plan's groupings held against the compiler's: some minutes.
+    their labels marked by rule; nothing is fitted to them. Or small models are compiled here, and
+    groupings of plans held against the compiler's.
 
     With neither the catalogue's constants are held against measured kernels that no fit has seen:
     the operator tables of the installed aiconfigurator-core
@@ -132,17 +132,25 @@ def command(
         _refuse(given, "is for kernels, not for the runs in a FILE")
         _refuse({"source": source, **asked}, "is for measurements of its own, not for a FILE")
         ctx.exit(judged(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
-    if source == "inductor":
-        limit = asked.pop("limit")
-        _refuse({**given, **asked, "by": by, "out": out}, "is not for --source inductor")
-        inductor(catalogs, limit=limit, as_json=as_json)
-    elif source:
-        _refuse(given, "is for kernels, not for whole runs")
-        silicon(catalogs, by=by, out=out, as_json=as_json, **asked)
+    if source:
+        _source(source, catalogs, given, asked | {"by": by, "out": out, "as_json": as_json})
     else:
         _refuse({"out": out}, "writes the rows of a FILE or of --source")
         _refuse(asked, "is for --source aiconfigurator")
         _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **given)
+
+
+def _source(
+    source: str, catalogs: Sequence[Path], given: Mapping[str, object], asked: dict[str, Any]
+) -> None:
+    """What others measured, or what another compiler makes of the same graphs."""
+    if source == "inductor":
+        limit, as_json = asked.pop("limit"), asked.pop("as_json")
+        _refuse({**given, **asked}, "is not for --source inductor")
+        inductor(catalogs, limit=limit, as_json=as_json)
+    else:
+        _refuse(given, "is for kernels, not for whole runs")
+        silicon(catalogs, **asked)
 
 
 _SPELT = {

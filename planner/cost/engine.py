@@ -64,6 +64,11 @@ class Engine:
         asked = None if self.asked is None else {**self.asked, **turned}
         return replace(self, facts={**self.facts, **turned}, asked=asked)
 
+    def running(self, layer: str) -> Engine:
+        """The same engine on a model most of whose layers are of that block."""
+        asked = None if self.asked is None else {**self.asked, "layer": layer}
+        return replace(self, facts={**self.facts, "layer": layer}, asked=asked)
+
 
 def resolve(
     deployment: DeploymentSpec,

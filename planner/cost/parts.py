@@ -9,6 +9,7 @@ from planner.cost.constants import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
+from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.num import Number, as_float, maximum
 from planner.ops.heads import Heads
@@ -28,8 +29,12 @@ class Part:
     fitted: Fitted
 
 
+UNMEASURED_CACHES = frozenset({"nvfp4"})
+"""Formats of the cache that no table has: their bytes, at the rates of FP8."""
+
+
 def attention_shape(
-    heads: Heads, group: SequenceGroup
+    heads: Heads, group: SequenceGroup, kv_cache: str
 ) -> tuple[KernelModel[AttentionShape], AttentionShape]:
     """The model that prices attention of a group of sequences, and what it is asked."""
     decodes = group.new_tokens == 1 or group.verified
@@ -42,6 +47,7 @@ def attention_shape(
         heads.kv_heads,
         heads.head_dim,
         window=heads.window or 0,
+        kv_bytes=bytes_per_element(kv_cache) if kv_cache in UNMEASURED_CACHES else 0.0,
     )
 
 

@@ -80,6 +80,7 @@ def _what_ifs(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
     yield from _flags(prepared, solved)
     yield from _formats(prepared)
     yield from _batch(prepared, solved)
+    yield from _places(prepared, solved)
 
 
 def _flags(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
@@ -145,11 +146,30 @@ def _batch(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
         return
     limit = "M*, where the widest GEMM meets its ridge" if target == crossing else "all that fits"
     decode = step.decode.model_copy(update={"batch": target})
-    yield _WhatIf(
-        f"step.decode.batch={target}",
-        f"weights are read once a step whatever the batch; {target} is {limit}",
-        changed(prepared.question, step={"decode": decode}),
-    )
+    change, question = f"step.decode.batch={target}", prepared.question
+    places, each = _limit(solved), math.ceil(target / replicas)
+    if places and each > places:
+        change += f" backend.flags.max_num_seqs={each}"
+        question = _with_flag(question, "max_num_seqs", each)
+    why = f"weights are read once a step whatever the batch; {target} is {limit}"
+    yield _WhatIf(change, why, changed(question, step={"decode": decode}))
+
+
+def _places(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
+    """A limit of sequences that lies between two captured sizes, raised to the larger one."""
+    places, sequences = _limit(solved), solved.step.sequences
+    if not places or not sequences or places in solved.decision.sizes:
+        return
+    larger = min((size for size in solved.decision.sizes if size > places), default=None)
+    if larger and sequences <= places:
+        why = f"graphs of whole steps end at a captured size, and {places} is none"
+        question = _with_flag(prepared.question, "max_num_seqs", larger)
+        yield _WhatIf(f"backend.flags.max_num_seqs={larger}", why, question)
+
+
+def _limit(solved: SolvedStep) -> int | None:
+    """Sequences that the engine runs at once, where a flag of this name says so."""
+    return solved.engine.whole_flags.get("max_num_seqs")
 
 
 def _together(prepared: Prepared, solved: SolvedStep, rate: float) -> list[Advice]:

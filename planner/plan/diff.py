@@ -55,6 +55,10 @@ class PlanDiff:
     """The same without fixed costs: what the devices' rates alone give."""
     modes: tuple[str, str]
     fits: tuple[bool, bool]
+    kv_tokens: tuple[int, int]
+    """Tokens that the KV caches of all replicas have room for."""
+    sequences: tuple[int | None, int | None]
+    """Sequences of the step's length that these hold; None without a length."""
     kernels: tuple[int, int]
     """Device launches a step."""
     hbm_bytes: tuple[float, float]
@@ -83,12 +87,23 @@ def diff(a: Plan, b: Plan) -> PlanDiff:
         _ratio(a.totals.roofline_s, b.totals.roofline_s),
         (a.step.mode, b.step.mode),
         (a.memory.fits, b.memory.fits),
+        (_replicas(a) * a.memory.kv_tokens, _replicas(b) * b.memory.kv_tokens),
+        (_sequences(a), _sequences(b)),
         (a.step.modes[a.step.mode].kernels, b.step.modes[b.step.mode].kernels),
         (a.totals.hbm_bytes, b.totals.hbm_bytes),
         _flips(a, b),
         _groups(a, b),
         not changes and a.result_hash != b.result_hash,
     )
+
+
+def _replicas(plan: Plan) -> int:
+    return int(plan.deployment.get("parallel", {}).get("data", 1))
+
+
+def _sequences(plan: Plan) -> int | None:
+    each = plan.memory.max_batch
+    return None if each is None else _replicas(plan) * each
 
 
 def _ratio(a: float, b: float) -> float:

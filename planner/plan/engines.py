@@ -12,18 +12,19 @@ from planner.spec.types import GpuSpec
 def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
     """The engine as a step of that kind sees it. Raises SpecError as ``resolve`` does."""
     deployment, spec, gpu = question.deployment, question.backend, question.gpu
-    parallel, asked = deployment.parallel, deployment.backend
+    parallel, asked, layer = deployment.parallel, deployment.backend, question.model.layer
     key = (
         "engine",
         (id(spec), id(gpu), asked.version, kind),
         tuple((name, type(value), value) for name, value in asked.flags.items()),
         tuple(parallel.model_dump().values()),
         deployment.speculation is not None,
+        layer,
         (formats.weights, formats.matmul, formats.activations, formats.kv_cache),
     )
 
     def make() -> tuple[GpuSpec, Engine]:
-        return gpu, resolve(deployment, spec, gpu, formats, kind)
+        return gpu, resolve(deployment, spec, gpu, formats, kind).running(layer)
 
     kept, engine = remembered(key, make)
     # an id may be that of a spec that is gone

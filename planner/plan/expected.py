@@ -56,13 +56,24 @@ def _of_step(plan: Plan) -> Iterator[Expected]:
         names += [] if plan.serving else ["itl"] if plan.workload else ["itl", "tpot"]
     sequences = (step.sequences or 1) * _replicas(plan)
     for name in names:
-        yield Expected(name, step.time_s, step.high_s, step.low_s, bare_s, sequences)
+        share = (
+            plan.speculation.tpot_s / step.time_s if plan.speculation and name != "step" else 1.0
+        )
+        low_s, high_s = (None if end is None else end * share for end in (step.low_s, step.high_s))
+        bare = bare_s if name == "step" else _bare_token_s(plan)
+        yield Expected(name, step.time_s * share, high_s, low_s, bare, sequences)
+
+
+def _bare_token_s(plan: Plan) -> float:
+    """The bare roofline of a step, over the most tokens that it can give a sequence."""
+    drafts = plan.speculation.tokens if plan.speculation else 0
+    return plan.totals.roofline_s / (1 + drafts)
 
 
 def _of_workload(plan: Plan, load: WorkloadPlan) -> Iterator[Expected]:
     # The planned step stands halfway through the output and a step's bytes and FLOPs are affine in
     # the context, so its roofline is the mean over all decode steps; prefill comes on top.
-    bare_s = plan.totals.roofline_s
+    bare_s = _bare_token_s(plan)
     decode_s = (load.output - 1) * bare_s or None
     tokens = load.batch * load.output
     all_tokens = load.batch * (load.input + load.output)
@@ -77,7 +88,7 @@ def _of_workload(plan: Plan, load: WorkloadPlan) -> Iterator[Expected]:
 
 def _of_serving(plan: Plan, found: ServingPlan) -> Iterator[Expected]:
     """A closed loop. Mean time between tokens is mean time per token: both count every gap."""
-    users, bare_s = found.concurrency, plan.totals.roofline_s
+    users, bare_s = found.concurrency, _bare_token_s(plan)
     times: list[tuple[MetricName, Range, float | None]] = [
         ("ttft", found.ttft_s, None),
         ("latency", found.latency_s, (found.output - 1) * bare_s or None),

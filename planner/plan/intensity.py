@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from planner.cost.annotate import annotate
 from planner.cost.types import Device, NodeCost, device
@@ -13,6 +14,7 @@ from planner.graph.types import Block, ModelGraph
 from planner.ops.attention import AttentionScores
 from planner.ops.heads import Heads
 from planner.ops.linear import Linear
+from planner.ops.moe import Moe, MoeRouter
 from planner.ops.types import Formats, Load, SequenceGroup, static
 from planner.plan.attention_rows import AttentionRow, Convention, latent_rows
 from planner.spec.types import BlockSpec, GpuSpec, ModelSpec
@@ -33,6 +35,10 @@ class GemmRow:
     ridge_flops_per_byte: float
     bound: str
     crossing_tokens: float | None
+    experts: int | None = None
+    """Routed experts that share the tokens; K and N are those of one's first matrix."""
+    top_k: int | None = None
+    """Experts that a token goes to."""
 
 
 @dataclass(frozen=True)
@@ -56,37 +62,30 @@ def intensity(
     contexts: tuple[int, ...],
     *,
     convention: Convention = "exact",
+    precision: str | None = None,
 ) -> Intensity:
     """Intensity of every GEMM at each count of tokens, of attention at each context.
 
+    ``precision`` is the width of weights and activations, by default that of the model's weights.
+
     ``exact`` counts what the graph counts: biases, Q and O, causal work. ``textbook`` counts as
     the lesson on operator rooflines does: GEMMs without bias, attention by KV bytes alone and the
-    full square in prefill.
+    full square in prefill. Routed experts are counted exactly in both: the lesson has none.
     """
-    wide = model.weights
+    wide = precision or model.weights
     graph = model_graph(model, blocks, Formats(wide, wide, wide, wide))
     target = device(gpu)
-    gemms = [
-        row
-        for count in tokens
-        for block in _decoding(graph).kinds
-        for row in _gemms(block, count, target, convention)
-    ]
-    attention = [
-        row
-        for block in graph.kinds
-        for context in contexts
-        for row in _attention(block, context, target, convention)
-    ]
-    gemms.sort(key=lambda row: tokens.index(row.tokens))
+    decoding = _decoding(graph).kinds
+    gemms = (_gemms(kind, n, target, convention) for n in tokens for kind in decoding)
+    rows = (_attention(kind, n, target, convention) for kind in graph.kinds for n in contexts)
     return Intensity(
         model.title,
         gpu.title,
         convention,
         wide,
         target.ridge(wide),
-        tuple(gemms),
-        tuple(attention),
+        tuple(chain.from_iterable(gemms)),
+        tuple(chain.from_iterable(rows)),
     )
 
 
@@ -101,20 +100,28 @@ def _gemms(block: Block, tokens: int, target: Device, convention: Convention) ->
     for cost in annotate(block, load, target).nodes.values():
         op = cost.node.op
         if isinstance(op, Linear):
-            depth = static(block.tensors[cost.node.inputs[0]].shape[-1])
-            row = GemmRow(
-                cost.node.id,
-                block.label,
-                tokens,
-                depth,
-                op.features,
-                float(cost.flops_per_byte),
-                cost.ridge_flops_per_byte,
-                cost.bound,
-                cost.crossing_tokens,
-            )
+            row = _gemm(block, tokens, cost, op.features)
             rows.append(row if convention == "exact" else _textbook(row, cost))
+        elif isinstance(op, MoeRouter):
+            rows.append(_gemm(block, tokens, cost, op.experts))
+        elif isinstance(op, Moe):
+            row = _gemm(block, tokens, cost, op.intermediate)
+            rows.append(replace(row, experts=op.experts, top_k=op.top_k))
     return rows
+
+
+def _gemm(block: Block, tokens: int, cost: NodeCost, features: int) -> GemmRow:
+    return GemmRow(
+        cost.node.id,
+        block.label,
+        tokens,
+        static(block.tensors[cost.node.inputs[0]].shape[-1]),
+        features,
+        float(cost.flops_per_byte),
+        cost.ridge_flops_per_byte,
+        cost.bound,
+        cost.crossing_tokens,
+    )
 
 
 def _textbook(row: GemmRow, cost: NodeCost) -> GemmRow:

@@ -113,7 +113,9 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
     for flag, value in levers(prepared.engine("decode")):
         if _fits(prepared, backend={"flags": {**asked, flag: value}}):
             yield f"backend.flags.{flag}={flag_text(value)}"
-    if prepared.formats.kv_cache != "fp8" and _fits(prepared, precision={"kv_cache": "fp8"}):
+    if prepared.formats.kv_cache not in {"fp8", "nvfp4"} and _fits(
+        prepared, precision={"kv_cache": "fp8"}
+    ):
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
         yield "precision.weights=fp8"

@@ -81,6 +81,9 @@ def _figures(change: PlanDiff) -> RenderableType:
     found.add_row("kernels", f"{a_kernels:,}", f"{b_kernels:,}", _over(a_kernels, b_kernels))
     found.add_row("CUDA Graph", *map(words, change.modes), "")
     found.add_row("fits", *(yes_no(fits) for fits in change.fits), "")
+    rooms, held = change.kv_tokens, change.sequences
+    found.add_row("room for KV, tokens", *(f"{room:,}" for room in rooms), _over(*rooms))
+    found.add_row("most sequences", *map(optional_count, held), "")
     return Group(words(""), found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
@@ -13,6 +13,7 @@ from planner.report.cells import bullets, facts, gain, heading, rate, small, tab
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
+from planner.report.parts import PARTS
 from planner.report.serving import serving_view
 from planner.units import show_seconds
 
@@ -33,25 +34,36 @@ def plan_view(
     *,
     explain: bool = False,
     splits: Sequence[Split] = (),
+    only: Sequence[str] = PARTS,
 ) -> RenderableType:
-    """Everything a plan says. ``advice`` is None where none was asked for."""
+    """Everything a plan says, or `only` some of `PARTS`. ``advice`` is None where none was asked
+    for.
+    """
     parts: list[RenderableType] = [headline(plan)]
     if not plan.memory.fits:
         parts.append(nearest_fit(plan.memory))
-    if plan.serving:
+    if plan.serving and "serving" in only:
         parts.append(serving_view(plan.serving))
-    parts += [words(""), question(plan), kernel_table(plan, explain=explain)]
-    parts += [node_table(plan, explain=explain), fusion_ledger(plan), launch_ledger(plan)]
-    parts += [rule_sets(plan), memory_ledger(plan)]
-    if advice is not None:
+    parts += [words(""), question(plan)]
+    parts += [part for name, part in _ledgers(plan, explain=explain) if name in only]
+    if advice is not None and "advice" in only:
         parts.append(advice_view(advice))
-    if plan.notes:
+    if plan.notes and "notes" in only:
         parts += [heading("Notes"), bullets(plan.notes)]
     if explain:
         parts.append(explanation(plan))
     if splits:
         parts.append(splits_view(splits))
     return Group(*parts)
+
+
+def _ledgers(plan: Plan, *, explain: bool) -> Iterator[tuple[str, RenderableType]]:
+    yield "kernels", kernel_table(plan, explain=explain)
+    yield "intensity", node_table(plan, explain=explain)
+    yield "fusion", fusion_ledger(plan)
+    yield "launch", launch_ledger(plan)
+    yield "groupings", rule_sets(plan)
+    yield "memory", memory_ledger(plan)
 
 
 def advice_view(advice: Sequence[Advice]) -> RenderableType:

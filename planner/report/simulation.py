@@ -65,6 +65,7 @@ def _seen(found: Simulation) -> Table:
     for name, each in (
         ("time to first token", found.ttft),
         ("time per output token", found.tpot),
+        ("between two tokens", found.itl),
         ("whole request", found.latency),
     ):
         seen.add_row(words(name), *_times(each))

@@ -63,21 +63,63 @@ def _gemms(rows: Iterable[GemmRow]) -> RenderableType:
             found.add_row(
                 words(", ".join(names)),
                 words(row.block),
-                f"{row.depth} × {row.features}",
+                _size(row),
                 f"{row.flops_per_byte:.1f}",
                 f"{row.ridge_flops_per_byte:.1f}",
                 bound(row.bound),
-                DASH if row.crossing_tokens is None else f"{row.crossing_tokens:.1f}",
+                _tokens(row.crossing_tokens),
             )
         parts += [heading(f"GEMMs, {tokens:,} tokens in flight"), found]
-    return Group(*parts, small("M* = tokens in flight at which the GEMM becomes compute-bound."))
+    return Group(*parts, small(_CROSSING))
+
+
+_CROSSING = "M* = tokens in flight at which the GEMM becomes compute-bound."
+
+
+def _size(row: GemmRow) -> str:
+    each = f"{row.depth} × {row.features}"
+    return each if row.experts is None else f"{row.top_k} of {row.experts} experts, {each}"
+
+
+def crossings_view(found: Mapping[str, Intensity]) -> RenderableType:
+    """M* of one model's GEMMs on several GPUs, by their names, side by side."""
+    first, *_ = found.values()
+    shown = table(("GEMM", "block", "K × N", *found), left=(0, 1))
+    sides = [
+        [row for row in each.gemms if row.tokens == each.gemms[0].tokens] for each in found.values()
+    ]
+    merged: dict[Any, list[str]] = {}
+    for rows in zip(*sides, strict=True):
+        crossing = tuple(row.crossing_tokens for row in rows)
+        merged.setdefault((rows[0].block, _size(rows[0]), crossing), []).append(rows[0].name)
+    for (block, size, crossing), names in merged.items():
+        shown.add_row(words(", ".join(names)), words(block), size, *map(_tokens, crossing))
+    ridges = ", ".join(f"{name} {each.ridge_flops_per_byte:.1f}" for name, each in found.items())
+    return Group(
+        words(f"{first.model} in {first.dtype}: M*, where GEMMs meet the ridge", "bold"),
+        words(f"ridge in FLOP/byte: {ridges}"),
+        shown,
+        small(f"{_CROSSING} {DASH}: at no number does it."),
+        small(_constant(first)),
+    )
+
+
+def _constant(found: Intensity) -> str:
+    if not found.attention:
+        return ""
+    most = max(row.limit_flops_per_byte for row in found.attention)
+    return f"Attention of decode stays below {most:.1f} FLOP/byte, whatever the batch and context."
+
+
+def _tokens(value: float | None) -> str:
+    return DASH if value is None else f"{value:.1f}"
 
 
 def _alike(rows: Iterable[GemmRow]) -> list[tuple[GemmRow, list[str]]]:
     """Rows of one shape and one result in one line."""
     merged: dict[Any, tuple[GemmRow, list[str]]] = {}
     for row in rows:
-        key = (row.block, row.depth, row.features, row.flops_per_byte)
+        key = (row.block, _size(row), row.flops_per_byte)
         merged.setdefault(key, (row, []))[1].append(row.name)
     return list(merged.values())
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import UsageError
+from planner.serving.pace import Pace
 from planner.serving.replica import Replica, Step
 from planner.serving.requests import Request, drawn, gaps, recorded
 from planner.serving.types import Demand
@@ -34,6 +35,8 @@ class Entry:
     waiting: int
     tokens: float
     """Tokens that were handed out."""
+    gaps: tuple[tuple[float, int], ...] = ()
+    """Seconds that sequences waited since their token before, each with how many waited so."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class _Server:
     """Requests on their way to the scheduler."""
 
     def __post_init__(self) -> None:
+        self._pace = Pace()
         self._wake = self.env.event()
         self._seen_s, self._since = self.env.now, 0
         self.env.process(self._serve())
@@ -158,7 +162,8 @@ class _Server:
         tokens = step.decoding * step.repeats * replica.yields
         tokens += sum(not seq.todo for seq, _ in step.chunks)
         busy_s = step.repeats * step.took.device_s
-        self.log.append(Entry(start_s, self.env.now, busy_s, kv_share, *state, tokens))
+        gaps = self._pace.gaps(step, left, self.env.now)
+        self.log.append(Entry(start_s, self.env.now, busy_s, kv_share, *state, tokens, gaps))
         for request in left:
             self.left(self, request)
 

@@ -38,3 +38,22 @@ def spread(times_s: Sequence[float]) -> Spread:
         for rank, enough in zip(_RANKS, told, strict=True)
     ]
     return Spread(sum(times_s) / len(times_s), *found)
+
+
+def weighted(times_s: Sequence[tuple[float, int]]) -> Spread:
+    """The same over times that each happened so many times: a percentile is the least time that
+    so large a share did not exceed.
+    """
+    import numpy as np
+
+    if not times_s:
+        return Spread(0.0, None, None, None)
+    values, counts = np.array(sorted(times_s), dtype=float).T
+    reached = np.cumsum(counts)
+    total = reached[-1]
+    places = [int(np.searchsorted(reached, total * rank / 100)) for rank in _RANKS]
+    found = [
+        float(values[place]) if total * (100 - rank) >= 100 * _BEYOND else None
+        for rank, place in zip(_RANKS, places, strict=True)
+    ]
+    return Spread(float(values @ counts / total), *found)

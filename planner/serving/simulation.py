@@ -19,7 +19,7 @@ from planner.serving.percentiles import Spread, spread
 from planner.serving.replica import Replica
 from planner.serving.room import room
 from planner.serving.setup import Setup, setup
-from planner.serving.tally import PoolState, pool_state, tokens_per_s
+from planner.serving.tally import PoolState, gaps, pool_state, tokens_per_s
 from planner.serving.timetable import timetable
 from planner.serving.types import Demand, Lengths, Sent
 from planner.spec.question import Question
@@ -51,6 +51,10 @@ class Simulation:
     """Time to first token."""
     tpot: Spread
     """Each request's mean time between tokens."""
+    itl: Spread
+    """Every wait for a next token by itself, of all sequences: a step with prompts is a long one,
+    and most are short. Waits across an eviction or from one pool to another are not among them.
+    """
     latency: Spread
     """Of whole requests."""
     requests_per_s: float
@@ -207,6 +211,7 @@ def _figures(
         duration_s=played.duration_s,
         ttft=spread([each.ttft_s for each in counted]),
         tpot=tpot,
+        itl=gaps(played),
         latency=spread([each.latency_s for each in counted]),
         requests_per_s=requests_per_s,
         output_tokens_per_s=output_per_s,

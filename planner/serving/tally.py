@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.serving.events import Entry, Played
+from planner.serving.percentiles import Spread, weighted
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,19 @@ def tokens_per_s(played: Played) -> float:
         if entry.end_s > entry.start_s
     )
     return total / played.duration_s
+
+
+def gaps(played: Played) -> Spread:
+    """Waits between tokens that ended in the counted time, over all sequences and servers."""
+    return weighted(
+        [
+            gap
+            for log in played.logs
+            for entry in log
+            if played.start_s < entry.end_s <= played.end_s
+            for gap in entry.gaps
+        ]
+    )
 
 
 def _inside(entry: Entry, played: Played) -> float:

@@ -11,6 +11,7 @@ from planner.calibrate import silicon
 
 INFERENCEX = "source_file=2026-04-06.csv; model=M; silicon_concurrency={users}; measured={day}"
 ELSEWHERE = "source_file=/data/h100_sxm/runs.csv; silicon_concurrency={users}"
+GENERATED = "source_file=/home/u/aic-auto-gap-analysis/data/M.csv; silicon_concurrency={users}"
 SAMPLE: dict[str, Any] = {
     "id": "r",
     "silicon_data_source": ELSEWHERE,

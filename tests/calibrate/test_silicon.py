@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from silicon_samples import INFERENCEX, cells, read
+from silicon_samples import GENERATED, INFERENCEX, cells, read
 
 from planner.calibrate import silicon
 from planner.calibrate.silicon import Split
@@ -60,8 +60,22 @@ def test_halves_go_by_the_hash_of_the_id(tmp_path):
 def test_whose_run_it_is_follows_from_the_source(tmp_path):
     """Exports of InferenceX are files of a day, or a dump of its database; others have a path."""
     sources = (INFERENCEX, "db-dump/2026-04-27; config_id=1; silicon_concurrency=8", cells()["id"])
-    rows = read(tmp_path, *(cells(silicon_data_source=source) for source in sources), cells())
-    assert [row.family for row in rows] == ["InferenceX", "InferenceX", "other", "other"]
+    given = (*sources, GENERATED, cells()["silicon_data_source"])
+    rows = read(tmp_path, *(cells(silicon_data_source=source) for source in given))
+    families = ["InferenceX", "InferenceX", "other", "aiconfigurator", "other"]
+    assert [row.family for row in rows] == families
+
+
+def test_drafts_that_no_label_tells_are_marked(marks):
+    """By the image, which only the drafting scripts have."""
+    row = cells(
+        backend="trtllm",
+        backend_version="1.2.0rc6.post3",
+        model_path="deepseek-ai/DeepSeek-R1",
+        silicon_data_source=INFERENCEX,
+    )
+    assert "drafts" in marks(row)[0][0]
+    assert "drafts" not in marks({**row, "backend_version": "1.2.0rc6.post2"})[0][0]
 
 
 def test_a_missing_column_names_it(tmp_path):

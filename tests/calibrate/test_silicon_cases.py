@@ -1,7 +1,7 @@
 """A row of public serving measurements becomes the deployment that ran, each by hand."""
 
 import pytest
-from silicon_samples import INFERENCEX, cells, read
+from silicon_samples import GENERATED, INFERENCEX, cells, read
 
 from planner.calibrate.silicon_cases import deployment, document, version_of
 from planner.calibrate.silicon_lint import lint
@@ -62,6 +62,66 @@ def test_inferencex_draws_lengths_and_follows_its_scripts(case):
             "enable_block_reuse": False,
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "batch", "room", "tokens"),
+    [
+        # users + prompt + 1,500, in blocks of 32: 16 + 1024 + 1500 = 2540, and 79.4 blocks
+        ("1.0.0rc3", 16, 16, 2560),
+        # rules of 2026 make room for 512 users, or twice as many as there are
+        ("1.2.0rc6", 16, 512, 3040),  # 512 + 1024 + 1500 = 3036
+        ("1.2.0rc6", 600, 1200, 3744),  # 1200 + 1024 + 1500 = 3724
+    ],
+)
+def test_aiconfigurator_asks_for_the_tokens_of_one_prompt(case, version, batch, room, tokens):
+    """`trtllm.rule` of its generator."""
+    own = {"backend": "trtllm", "backend_version": version, "batch_size": batch}
+    flags = case(**own, silicon_data_source=GENERATED)["backend"]["flags"]
+    assert (flags["max_batch_size"], flags["max_num_tokens"]) == (room, tokens)
+    assert flags["cuda_graph_enable_padding"]
+    assert case(**own)["backend"]["flags"] == {}  # somebody else's run
+
+
+@pytest.mark.parametrize(
+    ("version", "more"), [("0.5.1.post1", {}), ("0.5.6.post2", {"enable_mixed_chunk": True})]
+)
+def test_aiconfigurator_lets_sglang_mix_where_it_spells_the_flag_right(case, version, more):
+    """`sglang.rule`; before 0.5.6 its template has --enable-mix-chunk, which SGLang does not."""
+    own = {"backend": "sglang", "backend_version": version}
+    flags = case(**own, silicon_data_source=GENERATED)["backend"]["flags"]
+    assert flags == {"max_prefill_tokens": 1024 + 1500, **more}
+
+
+def test_aiconfigurator_serves_the_makers_fp8_of_qwen3(case):
+    """Qwen/Qwen3-32B-FP8 is of blocks, and has no scales of the KV cache."""
+    own = {"backend": "trtllm", "model_path": "Qwen/Qwen3-32B", "gemm_quant_mode": "fp8"}
+    found = case(**own, silicon_data_source=GENERATED)
+    assert found["precision"] == {"weights": "fp8_block", "activations": "fp8"}
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "data", "meant"),
+    [
+        ("1.2.0rc6.post3", "2026-02-06", 1, {"tokens": 3, "length": 2.75}),
+        ("1.2.0rc6.post3", "2026-02-06", 8, {"tokens": 1, "acceptance": 0.85}),
+        ("1.1.0rc2.post2", "2026-01-14", 1, {"tokens": 3, "length": 2.75}),
+        # the same image ran without drafts on other days
+        ("1.1.0rc2.post2", "2025-12-15", 1, None),
+        ("1.2.0rc6.post2", "2026-02-03", 1, None),
+    ],
+)
+def test_images_of_drafting_scripts_draft(case, *, version, day, data, meant):
+    """perf-changelog.yaml of InferenceX, pulls 392, 594, 620, 632 and 642."""
+    found = case(
+        **inferencex("trtllm", "deepseek-ai/DeepSeek-R1", "nvfp4", backend_version=version),
+        day=day,
+        tp_size=8 // data,
+        attention_dp_size=data,
+        moe_ep_size=data,
+    )
+    drafts = meant and {**meant, "draft": "deepseek-v3-mtp"}
+    assert found.get("speculation") == drafts
 
 
 @pytest.mark.parametrize(

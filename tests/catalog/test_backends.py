@@ -32,11 +32,11 @@ FACTS = {
     "expert",
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
-FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates"}
+FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates", "layer"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
 PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
-PARTS |= {"context_prefix", "context_prompts"}
+PARTS |= {"context_prefix", "context_prompts", "context_exchange", "context_combine"}
 PARTS |= {
     f"{op}.{part}"
     for op in ("mla_prefill", "mla_decode", "mla_sparse")
@@ -44,6 +44,9 @@ PARTS |= {
 }
 
 KERNELS = """
+ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)
+void tensorrt_llm::kernels::helixAllToAllKernel
+void tensorrt_llm::kernels::helix_postprocess_kernel
 _correct_attn_cp_out_kernel
 merge_attn_states_kernel
 _causal_conv1d_fwd_kernel

@@ -220,3 +220,23 @@ def test_a_load_that_is_no_number_ends_with_2(run, text):
     outcome = run("intensity", "qwen2.5-7b-instruct", "--gpu", "l40s", "--tokens", text)
     assert outcome.code == 2
     assert "is no whole number above zero" in outcome.err
+
+
+def test_intensity_on_several_gpus_is_where_they_cross(run):
+    words = ("qwen2.5-7b-instruct", "--gpu", "rtx-4090, h100-sxm")
+    shown = run("intensity", *words).out
+    # 165.2 TFLOP/s over 1008 GB/s, 989.4 over 3350
+    assert "ridge in FLOP/byte: rtx-4090 163.9, h100-sxm 295.3" in shown
+    assert "Attention of decode stays below 7.0 FLOP/byte" in shown  # 28 query heads on 4
+    found = json.loads(run("intensity", *words, "--json").out)["gpus"]
+    assert list(found) == ["rtx-4090", "h100-sxm"]
+    alone = json.loads(run("intensity", words[0], "--gpu", "h100-sxm", "--json").out)
+    assert found["h100-sxm"]["gemms"] == alone["gemms"]
+
+
+def test_a_precision_that_a_gpu_does_not_multiply_is_refused(run):
+    words = ("qwen2.5-7b-instruct", "--gpu", "h100-sxm,rtx-3090", "--precision", "fp8")
+    outcome = run("intensity", *words)
+    assert outcome.code == 2
+    assert "rtx-3090 multiplies no fp8" in outcome.err
+    assert "one of tf32, bf16, fp16, int8" in outcome.err

@@ -66,3 +66,14 @@ def test_two_plans_or_gpus_but_not_both_nor_neither(run, deployment, words):
     outcome = run("diff", deployment, *words)
     assert outcome.code == 2
     assert outcome.err.startswith("diff takes two plans, or one deployment with --gpu")
+
+
+def test_a_diff_says_how_much_each_holds(run, deployment):
+    """Two replicas hold twice the tokens and the sequences of one."""
+    one = json.loads(run("plan", deployment, "--json").out)["memory"]
+    two = json.loads(run("plan", deployment, "--json", "--set", "parallel.data=2").out)
+    first = json.loads(run("list", "--json").out)["plans"][-1]["plan_id"]
+    document = json.loads(run("diff", first, two["plan_id"], "--json").out)
+    assert document["kv_tokens"] == [one["kv_tokens"], 2 * two["memory"]["kv_tokens"]]
+    assert document["sequences"][1] == 2 * two["memory"]["max_batch"]
+    assert "room for KV, tokens" in run("diff", first, two["plan_id"]).out

@@ -137,3 +137,26 @@ def test_a_store_that_is_no_database_ends_with_2(run, command, tmp_path):
     outcome = run(*command.split())
     assert outcome.code == 2
     assert "is no SQLite database" in outcome.err
+
+
+def test_parts_of_the_report_alone(run, deployment):
+    shown = run("plan", deployment, "--no-save", "--only", "launch, memory").out
+    assert "Launch ledger" in shown
+    assert "Memory ledger" in shown
+    for title in ("Kernels of one step", "Arithmetic intensity", "Fusion ledger", "What to change"):
+        assert title not in shown
+    plan_id = planned(run, deployment)["plan_id"]
+    assert "Fusion ledger" in run("show", plan_id, "--only", "fusion").out
+    assert "Launch ledger" not in run("show", plan_id, "--only", "fusion").out
+
+
+def test_advice_is_kept_with_the_plan_though_another_part_is_shown(run, deployment):
+    run("plan", deployment, "--only", "notes")
+    (kept,) = json.loads(run("list", "--json").out)["plans"]
+    assert json.loads(run("show", kept["plan_id"], "--json").out)["advice"]
+
+
+def test_a_part_that_no_report_has_is_refused(run, deployment):
+    outcome = run("plan", deployment, "--only", "memry")
+    assert outcome.code == 2
+    assert "did you mean 'memory'?" in outcome.err

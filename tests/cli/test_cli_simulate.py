@@ -28,6 +28,7 @@ def test_users_in_a_closed_loop(run, served):
     rows = [line for line in found.out.splitlines() if line.startswith("time per output token")]
     assert len(rows) == 2
     assert "–" not in rows[0]
+    assert "\nbetween two tokens " in found.out
 
 
 def test_json_has_every_figure_and_the_same_seed_the_same_ones(run, served):

@@ -139,6 +139,19 @@ def test_links_within_the_project_lead_somewhere(page):
     assert broken == []
 
 
+def linked(page):
+    """Pages that a page links to."""
+    targets = re.findall(r"\]\(([^)\s#]+\.md)", prose(page))
+    places = ((ROOT / page).parent / target for target in targets if "://" not in target)
+    return {place.resolve().relative_to(ROOT).as_posix() for place in places}
+
+
+def test_the_readme_leads_to_every_page_of_the_documentation():
+    """Directly: a page that only another one mentions is found by nobody."""
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+    assert pages - linked("README.md") == set()
+
+
 def test_decisions_are_numbered_in_turn_and_listed():
     """Records are 0001, 0002, …; each has its three parts and its line in the list."""
     records = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))

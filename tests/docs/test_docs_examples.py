@@ -88,7 +88,7 @@ def example_in_ci():
         r"<!-- session: (\S+) -->\n(.*?)<!-- end -->", text("docs/baselines.md"), re.DOTALL
     )
     assert {folder for folder, _ in bodies} == {"docs/examples/ci"}
-    replayed = generator().sessions.replayed(tuple(body for _, body in bodies), CI, ROOT)
+    replayed = generator().sessions.replayed(tuple(body for _, body in bodies), CI)
     whole = "\n".join(replayed).replace("```console\n", "").replace("```\n", "")
     parts = re.split(r"^\$ (.+)$", whole, flags=re.MULTILINE)[1:]
     return list(zip(parts[::2], parts[1::2], strict=True))

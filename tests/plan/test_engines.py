@@ -54,6 +54,15 @@ def test_vllm_eager_runs_the_documented_count_of_kernels(model, expected):
     assert kernels_a_layer(model=model, backend=backend) == expected
 
 
+@pytest.mark.parametrize(("model", "alone"), [("llama-3.1-8b-instruct", 0), ("qwen3-8b", 2)])
+def test_tensorrt_llm_fuses_no_all_reduce_into_the_norms_of_dense_qwen3(model, alone):
+    """`Qwen3DecoderLayer` calls plain norms after o_proj and down_proj; Llama's layer fuses both."""
+    backend = "{name: tensorrt-llm, version: '1.2'}"
+    found = plan(model=model, backend=backend, parallel="{tensor: 4}")
+    kernels = [k for k in found.kernels if len(k.nodes) == 1 and "all_reduce" in k.nodes[0]]
+    assert len([k for k in kernels if k.repeat > 1]) == alone
+
+
 @pytest.mark.parametrize(("batch", "expected"), [(16, 10), (32, 10), (33, 12), (64, 12)])
 def test_vllm_fuses_all_reduce_and_norm_up_to_its_size_limit(batch, expected):
     """TP8 on Hopper stops at 0.5 MiB: hidden 8192 in BF16 is 16 KiB a token, so at 32 tokens.

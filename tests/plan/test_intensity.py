@@ -128,3 +128,37 @@ def test_sparse_attention_does_not_grow_beyond_its_selection():
     latents, ends, chosen = 2048 * 1152, 64 * 1088 * 2, 2048 * 4
     by_hand = 2 * 64 * 1088 * 2048 / (latents + ends + chosen)
     assert far.decode_flops_per_byte == pytest.approx(by_hand)
+
+
+MOE = CATALOG.find("model", "qwen3-30b-a3b")
+
+
+def moe(precision: str | None = None):
+    """A mixture of 128 experts, 8 a token, of 3 · 2048 · 768 weights each."""
+    blocks = blocks_of(MOE, CATALOG)
+    return intensity(MOE, blocks, RTX_4090, (1, 64), (128,), precision=precision)
+
+
+def test_experts_are_rows_and_share_the_tokens():
+    """One token reads its 8 experts: 2·8·W FLOPs over 2·8·W bytes, near one. All 128 are read long
+    before 8·M/128 tokens of each reach the ridge: about 16 times 163.9, activations a little more.
+    """
+    rows = {(row.name, row.tokens): row for row in moe().gemms}
+    one, many = rows["experts", 1], rows["experts", 64]
+    assert (one.experts, one.top_k, one.depth, one.features) == (128, 8, 2048, 768)
+    assert one.flops_per_byte == pytest.approx(1.0, rel=0.01)
+    # 128·(1 − (120/128)^64) = 125.9 experts for 512 pairs: 512 / 125.9 = 4.07 tokens each
+    assert many.flops_per_byte == pytest.approx(4.07, rel=0.01)
+    assert one.crossing_tokens == pytest.approx(16 * 163.9, rel=0.05)
+    assert rows["router", 1].features == 128
+    assert rows["q_proj", 1].experts is None
+
+
+def test_narrower_numbers_move_half_the_bytes_against_twice_the_rate():
+    """330.3 TFLOP/s over 1008 GB/s; M* stays where it was but for what moves with the tokens."""
+    wide, narrow = moe(), moe("fp8")
+    assert narrow.ridge_flops_per_byte == pytest.approx(330.3e12 / 1008e9)
+    pairs = zip(wide.gemms, narrow.gemms, strict=True)
+    first, other = next(pair for pair in pairs if pair[0].name == "q_proj")
+    assert other.flops_per_byte == pytest.approx(2 * first.flops_per_byte, rel=1e-6)
+    assert other.crossing_tokens == pytest.approx(first.crossing_tokens, rel=0.01)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.plan.assemble import assemble
+from planner.plan.expected import expected
 from planner.plan.speculation import yielded
 from planner.plan.types import Plan
 from planner.spec.catalog import Catalog
@@ -110,3 +111,29 @@ def test_an_unknown_draft_is_a_fault_at_its_place():
     """As any other name."""
     with pytest.raises(SpecError, match=r"deploy.yaml:4:\d+"):
         planned(STEP, "speculation: {draft: lama, tokens: 3, length: 2}")
+
+
+def test_the_bound_of_a_token_is_that_of_a_step_of_accepted_drafts():
+    """No run gives more than every draft and one more, so nothing faster is called impossible."""
+    plan = planned(STEP, "speculation: {tokens: 3, length: 2}")
+    found = {each.metric: each for each in expected(plan)}
+    assert found["step"].bare == plan.totals.roofline_s
+    assert found["tpot"].bare == pytest.approx(plan.totals.roofline_s / 4)
+    assert found["tpot"].value == pytest.approx(plan.step.time_s / 2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        ("vllm", "its draft models implement no SupportsPP"),
+        ("sglang", "not compatible with speculative decoding"),
+        ("tensorrt-llm", "not supported by the executor loop of pipelines"),
+        ("pytorch-compiled", "drafts in a pipeline are not described"),
+    ],
+)
+def test_drafts_in_a_pipeline_are_refused_with_the_engines_reason(engine, reason):
+    """No described version drafts there; the fault stands at `speculation`."""
+    lines = (STEP, "parallel: {pipeline: 2}", "speculation: {tokens: 3, length: 2}")
+    with pytest.raises(SpecError, match=reason) as caught:
+        planned(*lines, f"backend: {{name: {engine}}}")
+    assert str(caught.value.faults[0]).startswith("deploy.yaml:5:1: ")

@@ -142,13 +142,13 @@ def tuned_shapes(engine: str, gpu: str, weights: str) -> frozenset[str]:
 
 def _variant(table: Table, source: str, dtype: str) -> str:
     """Kernel family and format; empty for what the model does not describe."""
-    if dtype not in DTYPES or "situ_as_silu" in source or "min_latency" in source:
+    if dtype not in DTYPES or "situ_as_silu" in source:
         return ""
     for kernel in ("marlin", "xpu", "triton", "deepgemm", "cutlass"):
         if kernel in source:
             return f"{kernel}_{DTYPES[dtype]}"
     if table.engine == "tensorrt-llm":
-        generated = "mxfp4" in dtype
+        generated = "mxfp4" in dtype or "min_latency" in source
         return f"{'trtllm' if generated else 'cutlass'}_{DTYPES[dtype]}"
     return f"{'trtllm' if 'trtllm' in source else 'triton'}_{DTYPES[dtype]}"
 

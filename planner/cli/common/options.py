@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from planner.registry import nearest
+from planner.report.parts import PARTS
+
 
 def example(*lines: str) -> str:
     """The end of a command's help; the opening character tells click to leave lines as they are."""
@@ -69,3 +72,22 @@ def numbers(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 _LARGEST = 100_000_000
 _DIGITS = 12
 """More digits than the largest has: longer texts are cut before they are read as a number."""
+
+
+def parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Parts of a report, joined by commas; all where nothing is asked for."""
+    names = [word.strip() for word in value.split(",")] if value is not None else list(PARTS)
+    for name in names:
+        if name not in PARTS:
+            near = nearest(name, PARTS)
+            hint = f"did you mean {near!r}?" if near else f"one of {', '.join(PARTS)}"
+            raise click.BadParameter(f"a report has no part {name[:40]!r}; {hint}", ctx, param)
+    return tuple(names)
+
+
+only_option = click.option(
+    "--only",
+    metavar="PART,…",
+    callback=parts,
+    help=f"Show these parts of the report alone: {', '.join(PARTS)}.",
+)

@@ -133,6 +133,10 @@ class FormatRule(Spec):
     matrix_share: float = Field(
         1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
     )
+    pad_hidden: int = Field(
+        1, ge=1, description="What the hidden size of routed experts is padded to multiples of"
+    )
+    pad_width: int = Field(1, ge=1, description="The same of an expert's own width, on each rank")
     refuse: str | None = Field(None, description="Why the engine does not run it")
     source: str
     note: str | None = None
@@ -164,9 +168,24 @@ class ContextRule(Spec):
         description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
     )
     since: str = Field(description="The first version that does it")
+    queries: Literal["gather", "repeat"] = Field(
+        "gather",
+        description="How a tensor rank comes by the queries of all heads of its group: `gather`"
+        " from the others, or `repeat`: each computes them all (Helix)",
+    )
     when: Conditions = Field(default_factory=dict)
     source: str
     note: str | None = None
+
+
+class RefusalRule(Spec):
+    """What the engine does not start with, whatever the GPU holds. All that hold are told."""
+
+    at: str = Field(description="What asks for it in a deployment: `speculation`")
+    when: Conditions
+    refuse: str = Field(description="The engine's reason")
+    hint: str | None = Field(None, description="What to ask for instead")
+    source: str
 
 
 class SequenceRule(Spec):
@@ -265,6 +284,7 @@ class BackendSpec(CatalogSpec):
     context: tuple[ContextRule, ...] = Field(
         (), description="Context parallelism, by kind of attention; without rules there is none"
     )
+    refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
     )

@@ -130,3 +130,15 @@ class ModelSpec(CatalogSpec):
         None, description="How the checkpoint is quantised; a deployment plans it so by default"
     )
     published: Published | None = None
+
+    @property
+    def layer(self) -> str:
+        """The block that most of its layers are of; the first where several are."""
+        times: dict[str, int] = {}
+        for item in self.sequence:
+            uses, cycles = (
+                (item.blocks, item.repeat) if isinstance(item, BlockCycle) else ((item,), 1)
+            )
+            for use in uses:
+                times[use.block] = times.get(use.block, 0) + use.times * cycles
+        return max(times, key=times.__getitem__)
