@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ public-runs: $(VENV)/core  ## Public runs of servers beside their plans, and the
 	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv --out catalog/spreads
 	$(BIN)/planner validate docs/measured/served-runs.csv --by backend.name,figure --json > docs/measured/served-runs.json.part
 	mv docs/measured/served-runs.json.part docs/measured/served-runs.json
+	$(BIN)/python docs/generate.py
+
+inductor: $(VENV)/lab   ## Kernels of plans beside TorchInductor's, a quarter of an hour
+	$(BIN)/python -m pytest tests/lab/test_inductor_torch.py -m torch
+	$(BIN)/planner validate --source inductor --json > docs/measured/inductor.json.part
+	mv docs/measured/inductor.json.part docs/measured/inductor.json
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
