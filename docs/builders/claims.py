@@ -138,11 +138,16 @@ def deployment_text(cells: Mapping[str, str]) -> str:
     return f"{{model: {cells['model']}, {rest}}}\n"
 
 
+def stated() -> list[dict[str, str]]:
+    """Every claim, unanswered."""
+    with CLAIMS.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 @cache
 def claims() -> tuple[Claim, ...]:
     """Every claim with its answer."""
-    with CLAIMS.open(encoding="utf-8", newline="") as stream:
-        return tuple(_answered(row) for row in csv.DictReader(stream))
+    return tuple(_answered(row) for row in stated())
 
 
 def _answered(cells: Mapping[str, str]) -> Claim:

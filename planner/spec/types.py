@@ -68,6 +68,7 @@ from planner.spec.kinds.gpu import (
     GpuMemory,
     GpuSpec,
 )
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.model import (
     BlockCycle,
     BlockSpec,
@@ -130,6 +131,7 @@ __all__ = [
     "KernelRows",
     "Lever",
     "Limit",
+    "LoopRule",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
