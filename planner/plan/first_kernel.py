@@ -1,7 +1,8 @@
 """Which single kernel to write first: what each ideal group buys beside the engine's own kernels.
 
 A group takes the place of every engine kernel it shares a node with; nodes of those that it does
-not cover run alone. That is one way to use the new kernel, so it buys at least so much device time.
+not cover run alone. That is one way to use the new kernel, and a better one may be left. That the
+kernels so changed can still be put in an order is not checked.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Node = tuple[int, str]
 
 
 def first_kernels(solved: SolvedStep, ideal: Solution) -> tuple[FirstKernel, ...]:
-    """Groups of the ideal step that the engine lacks, by what writing one of them buys at least."""
+    """Groups of the ideal step that the engine lacks, by what writing one of them buys."""
     alone = _alone(solved)
     found: dict[tuple[str, ...], FirstKernel] = {}
     for label, kernel, times, gain_s, launches in _gains(solved, ideal, alone):

@@ -137,7 +137,7 @@ def _first_kernels(plan: Plan) -> list[RenderableType]:
             f"−{row.launches_saved:,}" if row.launches_saved >= 0 else f"{-row.launches_saved:,}",
         )
     said = (
-        "Write the first row first. Each saves at least this much GPU time alone, beside the "
+        "Write the first row first. Each saves about this much GPU time alone, beside the "
         "kernels the engine has; together they do not add up where they share nodes."
     )
     return [found, small(said)]
