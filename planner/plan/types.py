@@ -222,7 +222,7 @@ class FirstKernel:
     time_s: float
     """Device time of one occurrence, in the first of its blocks."""
     gain_s: float
-    """Device time of a step that it saves at least."""
+    """Device time of a step that it saves."""
     launches_saved: int
     """Device launches of a step that it saves."""
 
