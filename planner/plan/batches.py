@@ -16,6 +16,7 @@ from planner.plan.prepare import prepare
 from planner.plan.speculation import drafting, yielded
 from planner.plan.steps import CHUNK, laid_out, step_rows
 from planner.plan.sweep import Rows, planned, shown, times_s
+from planner.plan.wall import batch_step_s, wall_of
 from planner.plan.workload import Batch, batch_plan, decode_contexts, prefill_cuts, step_tokens
 from planner.spec.question import Question
 
@@ -54,7 +55,8 @@ def _filled(question: Question, replica: Array, prompt: Array, chunk: int) -> tu
     import numpy as np
 
     distinct, place = _distinct(replica, prompt)
-    limit = step_tokens(prepare(question))
+    prepared = prepare(question)
+    limit = step_tokens(prepared)
     known: dict[tuple[int, int, int], int] = {}
     owners, steps, times = [], [], []
     for owner, (count, tokens) in enumerate(distinct):
@@ -64,7 +66,8 @@ def _filled(question: Question, replica: Array, prompt: Array, chunk: int) -> tu
             steps.append(known.setdefault(key, len(known)))
             times.append(cut.times)
     sizes = np.array(list(known), dtype=float).reshape(-1, 3)
-    time_s = times_s(question, prefill(*sizes.T), chunk)
+    step = prefill(*sizes.T)
+    time_s = batch_step_s(wall_of(prepared), step, times_s(question, step, chunk))
     counted = np.array(times, dtype=float)
     sums = (np.bincount(owners, each, len(distinct)) for each in (counted * time_s[steps], counted))
     ttft_s, number = (each[place] for each in sums)
@@ -90,8 +93,9 @@ def _decoded_s(
         np.tile(replica, len(contexts)), np.concatenate([context for context, _ in contexts])
     )
     count, context = np.array(distinct, dtype=float).reshape(-1, 2).T
-    time_s = times_s(question, decode(count, context, drafted(question.deployment)), chunk)
-    found = drafting(prepare(question), count, context)
+    prepared, step = prepare(question), decode(count, context, drafted(question.deployment))
+    time_s = batch_step_s(wall_of(prepared), step, times_s(question, step, chunk))
+    found = drafting(prepared, count, context)
     if found:
         time_s = time_s + found.times * step_rows(found.prepared, found.step, chunk).step_s
     each_s = time_s[place].reshape(len(contexts), -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from planner.capture.decide import offers
+from planner.capture.solve import Solution
 from planner.capture.types import MODES
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
@@ -15,7 +16,9 @@ from planner.spec.conditions import version_key
 from planner.units import show_seconds
 
 
-def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
+def notes(
+    prepared: Prepared, solved: SolvedStep, memory: MemoryPlan, ideal: Solution
+) -> tuple[str, ...]:
     """What a reader should know before he trusts the numbers."""
     question = prepared.question
     found = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
@@ -49,6 +52,7 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
         solved.engine, question.deployment.backend.version, prepared.constants.used.values()
     )
     found += _other_runs(prepared, solved.engine)
+    found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
 
 
@@ -68,6 +72,17 @@ def _uncaptured(solved: SolvedStep) -> Iterator[str]:
             f"slower step gathers more sequences, which stay past it. Capture up to {tokens:,} "
             f"(`planner capture`), or hold the batch at {usable[-1]:,}"
         )
+
+
+def _gaps(solved: SolvedStep, ideal: Solution) -> Iterator[str]:
+    """A sentence for each search that did not look at everything: how far from the best at most."""
+    for name, found in (("engine", solved.chosen), ("ideal", ideal)):
+        if found.gap_s:
+            share = found.gap_s / found.timeline.time_s
+            yield (
+                f"the {name} groupings are the best found of too many to try: no others are more "
+                f"than {show_seconds(found.gap_s)} ({share:.2%}) quicker, which is proven"
+            )
 
 
 def _pipeline(prepared: Prepared, solved: SolvedStep) -> list[str]:

@@ -1,8 +1,9 @@
 """A static batch, from its steps: prefill in the engine's chunks, then decode at growing context.
 
 Latency = TTFT + (output − 1) decode steps. A decode step's time is piecewise affine in the context,
-so the sum is taken by the trapezoid rule over a few contexts. Leaves out queueing, scheduling and
-prefill of one request beside decode of another: those belong to the serving model.
+so the sum is taken by the trapezoid rule over a few contexts. Each step counts with the engine's
+loop around it (`planner.plan.wall`). Leaves out queueing, the front end and prefill of one request
+beside decode of another: those belong to the serving model.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from planner.plan.prepare import Prepared, for_step
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
+from planner.plan.wall import Wall, batch_step_s, wall_of
 from planner.spec.types import Workload
 
 _KNOTS = 5
@@ -29,11 +31,11 @@ def workload_plan(prepared: Prepared, workload: Workload) -> WorkloadPlan:
     """Latency, TTFT, TPOT and throughput of a static batch."""
     deployment = prepared.question.deployment
     batch, drafts = share(workload, deployment.parallel.data), drafted(deployment)
-    filling = prefill_steps(prepared, batch, workload.input)
-    ttft_s = sum(times * _time(prepared, step) for step, times in filling)
+    filling, wall = prefill_steps(prepared, batch, workload.input), wall_of(prepared)
+    ttft_s = sum(times * _time(prepared, wall, step) for step, times in filling)
     decode_s: Number = 0.0
     for context, steps in _contexts(workload):
-        time_s = _time(prepared, decode(batch, context, drafts))
+        time_s = _time(prepared, wall, decode(batch, context, drafts))
         decode_s += steps * (time_s + draft_s(prepared, batch, context))
     if deployment.speculation:  # as many fewer steps as each yields more tokens
         decode_s /= yielded(deployment.speculation)
@@ -133,6 +135,6 @@ def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]
     return [(decode(batch, context), steps) for context, steps in _contexts(workload)]
 
 
-def _time(prepared: Prepared, step: StepLoad) -> float:
+def _time(prepared: Prepared, wall: Wall | None, step: StepLoad) -> float:
     solved = solve_step(for_step(prepared, step), step, modes=())
-    return float(solved.chosen.timeline.time_s)
+    return float(batch_step_s(wall, step, float(solved.chosen.timeline.time_s)))

@@ -1,12 +1,9 @@
-"""How long a step of a server takes from its start to the next one's, GPU and host together.
-
-Where scheduling is asynchronous, the host prepares a step while the GPU runs another, and the
-longer of the two counts; else they add up. What of the host's work nothing hides comes on top.
-"""
+"""How long a step of a server takes from its start to the next one's, GPU and host together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.cost.scheduler import HostCosts, Scheduler
 from planner.num import Number, any_nonzero
@@ -16,6 +13,7 @@ from planner.plan.load import StepLoad, decode, drafted, prefill
 from planner.plan.prepare import Prepared
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s
+from planner.plan.wall import Wall
 
 
 @dataclass(frozen=True)
@@ -130,14 +128,14 @@ class Clock:
 
     def timed(self, beat: Beat, device: DeviceTime) -> Tick:
         """A step of which it is known what the GPU takes."""
-        host_s = self.host.loop_s(beat.decoding, beat.prompts.count)
-        if not beat.prompts.count:  # the scheduler is asked once for several decode steps
-            host_s /= self.scheduler.decode_steps
+        host_s = self._wall.host_s(beat.decoding, beat.prompts.count)
         wall_s = self.wall_s(device.time_s, host_s)
         return Tick(device.time_s, device.low_s, device.high_s, host_s, wall_s)
 
     def wall_s(self, device_s: float, host_s: float) -> float:
         """A step's time from those of GPU and host."""
-        if self.scheduler.asynchronous:
-            return max(device_s, host_s) + self.host.exposed_s
-        return device_s + host_s
+        return float(self._wall.step_s(device_s, host_s))
+
+    @cached_property
+    def _wall(self) -> Wall:
+        return Wall(self.scheduler, self.host)

@@ -14,7 +14,6 @@ from planner.spec.kinds.backend import (
     FlagSpec,
     FormatRule,
     FusionRule,
-    HostSpec,
     KernelName,
     Limit,
     OpPatterns,
@@ -68,6 +67,8 @@ from planner.spec.kinds.gpu import (
     GpuMemory,
     GpuSpec,
 )
+from planner.spec.kinds.host import HostSpec
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.model import (
     BlockCycle,
     BlockSpec,
@@ -88,6 +89,7 @@ from planner.spec.kinds.precision import (
 from planner.spec.kinds.prices import Instance, PricesSpec
 from planner.spec.kinds.reserve import Lever, ReserveSpec
 from planner.spec.kinds.serving import ServingHost, ServingSpec
+from planner.spec.kinds.spread import SpreadFigure, SpreadName, SpreadSpec
 
 __all__ = [
     "KINDS",
@@ -130,6 +132,7 @@ __all__ = [
     "Lever",
     "Limit",
     "ListSpelling",
+    "LoopRule",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
@@ -162,6 +165,9 @@ __all__ = [
     "SlotSpec",
     "Spec",
     "Speculation",
+    "SpreadFigure",
+    "SpreadName",
+    "SpreadSpec",
     "Step",
     "TimeChoice",
     "Workload",
@@ -176,4 +182,5 @@ KINDS: dict[str, type[Spec]] = {
     "backend": BackendSpec,
     "calibration": CalibrationSpec,
     "prices": PricesSpec,
+    "spread": SpreadSpec,
 }

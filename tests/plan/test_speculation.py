@@ -81,7 +81,7 @@ def test_a_draft_model_runs_a_step_for_each_of_its_tokens():
 
 
 def test_a_workload_takes_as_many_fewer_steps_as_each_yields_more():
-    """TPOT is the step over what it yields."""
+    """TPOT is the step, and the 0.16 ms that vLLM's scheduling leaves open, over its 2 tokens."""
     plan = planned(
         "workload: {batch: 8, input: 1000, output: 2}", "speculation: {tokens: 3, length: 2}"
     )
@@ -90,7 +90,7 @@ def test_a_workload_takes_as_many_fewer_steps_as_each_yields_more():
     )
     assert plan.workload is not None
     assert step.speculation is not None
-    assert plan.workload.tpot_s == pytest.approx(step.speculation.tpot_s)
+    assert plan.workload.tpot_s == pytest.approx(step.speculation.tpot_s + 0.16e-3 / 2)
 
 
 def test_speculation_is_part_of_a_plans_identity():

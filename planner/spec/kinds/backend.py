@@ -9,6 +9,8 @@ from pydantic import Field
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
+from planner.spec.kinds.host import HostSpec
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
 from planner.spec.quantity import Bytes
@@ -80,10 +82,18 @@ class FusionRule(Spec):
         (),
         description="Instead of a pattern: any connected group of operators of these classes",
     )
-    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    max_nodes: int = Field(
+        8,
+        ge=2,
+        le=16,
+        description="Largest group by classes; with `loops` as many results that are stored",
+    )
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
+    )
+    loops: LoopRule | None = Field(
+        None, description="How a compiler joins loops, of groups by classes"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
@@ -244,19 +254,6 @@ class CaptureSpec(Spec):
     graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")
     graph_memory: tuple[BytesChoice, ...] = Field((), description="GPU memory of one graph")
     spelling: tuple[ListSpelling, ...] = Field((), description="How captured sizes are chosen")
-
-
-class HostSpec(Spec):
-    """Fixed costs of getting kernels to run."""
-
-    launch: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per kernel launch")
-    replay: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per graph replay")
-    kernel: tuple[TimeChoice, ...] = Field(
-        min_length=1, description="Device time a launched kernel takes beyond its work"
-    )
-    graph_node: tuple[TimeChoice, ...] = Field(
-        min_length=1, description="Device time a graph node takes beyond its work"
-    )
 
 
 class BackendSpec(CatalogSpec):
