@@ -44,7 +44,9 @@ class LedgerRow:
     """Bytes of one layer's attention for one sequence."""
 
     new_tokens: int
+    """Tokens of the prompt, or one."""
     kv_tokens: int
+    """Keys that the last of them attends to."""
     tile: int
     """Query rows of a tile."""
     splits: int
@@ -66,6 +68,7 @@ class Affordable:
     """From where on attention as separate kernels is out of reach on one GPU."""
 
     gpu: str
+    """As the catalogue calls it."""
     slower_than_layer: int
     """Tokens from which its bytes take longer than the layer's matrix products compute."""
     slower_than_fused: float
@@ -74,6 +77,7 @@ class Affordable:
     """Tokens whose scores, written and being read, fit beside the weights; the whole memory's where
     these don't fit."""
     weights_fit: bool
+    """Whether the GPU holds the weights."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,17 @@ class AttentionLedger:
     """The answer of ``planner attention``."""
 
     model: str
+    """Its title."""
     heads: int
+    """Query heads."""
     kv_heads: int
+    """Heads of keys and values."""
     head_dim: int
+    """Elements of a head."""
     rows: tuple[LedgerRow, ...]
+    """Prompts by length and tile, then decode steps by length."""
     gpus: tuple[Affordable, ...]
+    """Those asked for."""
 
 
 def attention_ledger(

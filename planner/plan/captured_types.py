@@ -12,6 +12,7 @@ class CaptureList:
     name: str
     """Whose list it is: the engine's by version, or the best of so many sizes."""
     sizes: tuple[int, ...]
+    """Ascending."""
     graphs: int
     """Graphs captured, of all modes that the engine captures."""
     step_s: float
@@ -33,9 +34,13 @@ class CaptureSearch:
     """Lists of captured sizes for one deployment and its batches."""
 
     gpu: str
+    """As the catalogue calls it, as model and engine."""
     model: str
+    """Its title."""
     engine: str
+    """Its title."""
     version: str
+    """The described version whose facts are used."""
     mode: str
     """What decode steps run in where a size holds them: ``full`` or ``piecewise``."""
     context: int
@@ -43,12 +48,15 @@ class CaptureSearch:
     batches: int
     """Different batches."""
     smallest: int
+    """Sequences of the smallest batch."""
     largest: int
+    """Sequences of the largest batch."""
     exact_s: float
     """Expected step with a graph for each batch."""
     uncaptured_s: float
     """Expected step without any graph."""
     default: CaptureList
+    """The engine's own list, by its flags and version."""
     versions: tuple[CaptureList, ...]
     """The lists of the engine's described versions, the oldest first; equal ones once."""
     best: tuple[CaptureList, ...]
@@ -59,3 +67,4 @@ class CaptureSearch:
     paste: str | None
     """How the engine is given it; null where it takes no list."""
     notes: tuple[str, ...] = ()
+    """What a reader should know before he pastes it."""
