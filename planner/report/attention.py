@@ -39,7 +39,7 @@ def attention_view(found: AttentionLedger) -> RenderableType:
 
 def _bytes(rows: tuple[LedgerRow, ...]) -> Table:
     columns = ("new", "keys", "tile", "splits", "apart", "resident", "re-read", "split")
-    shown = table((*columns, "FLOP/B apart", "resident", "re-read"), left=())
+    shown = table((*columns, "FLOP/B apart", "resident"), left=())
     for row in rows:
         shown.add_row(
             f"{row.new_tokens:,}",
@@ -50,7 +50,6 @@ def _bytes(rows: tuple[LedgerRow, ...]) -> Table:
             *map(show_bytes, (row.reread_bytes, row.split_bytes)),
             ratio(row.flops / row.apart_bytes),
             ratio(row.flops / row.resident_bytes),
-            ratio(row.flops / row.reread_bytes),
         )
     return shown
 
