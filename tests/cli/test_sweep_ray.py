@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from planner.cli.common.executors import Cluster, answer
-from planner.cli.common.sweep_grid import grid_of
-from planner.cli.common.sweep_tasks import Circumstances, Local
+from planner.desk.sweep_grid import grid_of
+from planner.desk.sweep_tasks import Circumstances, Local
 
 ray = pytest.importorskip("ray", reason="`make sweep-ray` installs it")
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

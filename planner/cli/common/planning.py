@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.common import archive
+from planner.desk import archive
 from planner.errors import UsageError
 from planner.plan.types import Plan
 from planner.serving.plan import plan_question
