@@ -13,6 +13,8 @@ from planner.errors import UsageError
 if TYPE_CHECKING:
     from planner.service.settings import Settings
 
+_PACKAGES = ("fastapi", "jinja2", "prometheus_client", "uvicorn")
+
 
 @click.command(
     short_help="Serve plans, runs and verdicts over HTTP.",
@@ -65,17 +67,10 @@ def command(
 
     It listens on this machine alone unless --host says otherwise; then a token is needed.
     """
-    import logging
     import os
     from dataclasses import replace
 
-    try:
-        import fastapi  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        hint = "pip install 'inference-planner[service]'"
-        raise UsageError("planner serve needs more packages", hint) from None
+    _check_packages()
     from planner.service.serve import opened, serve
     from planner.service.settings import Settings
     from planner.service.tokens import tokens_of
@@ -85,13 +80,21 @@ def command(
     settings = _guarded(settings, host, hosts, origins)
     if workers is not None:
         settings = replace(settings, workers=workers)
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(message)s")
     with open_store(db) as store:  # so that a wrong one is told before anything listens
         place = store.place
     listening = opened(host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}"
     serve(settings, listening, lambda: click.echo(f"planner serves {place} at {address}"))
+
+
+def _check_packages() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        hint = "pip install 'inference-planner[service]'"
+        raise UsageError(f"planner serve needs {', '.join(missing)}", hint)
 
 
 def _guarded(

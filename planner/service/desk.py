@@ -10,6 +10,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
+from planner.service import jobs
 from planner.service.metrics import Metrics
 from planner.service.sessions import Sessions
 from planner.service.settings import Settings
@@ -20,6 +21,7 @@ from planner.store.repository import Store
 
 T = TypeVar("T")
 _READERS = 8
+_WARM_S = 120.0
 
 
 class Desk:
@@ -39,6 +41,7 @@ class Desk:
         self._readers = CapacityLimiter(_READERS)
         # SQLite's own waiting is unfair: of many writers some wait for ever
         self._writers = CapacityLimiter(1 if store.file else _READERS)
+        self._warming: list[asyncio.Task[None]] = []
         self.metrics.watch(self.workers, self.sweeps)
 
     async def read(self, ask: Callable[[Store], T]) -> T:
@@ -49,8 +52,16 @@ class Desk:
         """What ``change`` says of a change that it made to the store."""
         return await run_sync(change, self.store, limiter=self._writers)
 
+    def warm(self) -> None:
+        """Have every worker plan once, so that the first request finds it ready."""
+        for _ in range(self.settings.workers):
+            job = self.workers.call(jobs.warm, self.settings.catalogs, timeout_s=_WARM_S)
+            self._warming.append(asyncio.create_task(job))
+
     async def stop(self) -> None:
         """Give up what still runs, and close the store."""
+        for task in self._warming:
+            task.cancel()
         await self.sweeps.stop()
         self.workers.stop()
         self.store.close()

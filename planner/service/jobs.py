@@ -5,12 +5,14 @@ Each takes ``report`` first, to which it may give interim results.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import UsageError
+from planner.errors import PlannerError, UsageError
+from planner.service.models import EXAMPLE_DEPLOYMENT
 from planner.spec.catalog import Catalog
 from planner.spec.load import deployments_of
 from planner.spec.question import CostModel, ask
@@ -31,6 +33,12 @@ Report = Callable[[Any], None]
 def catalog_of(folders: tuple[Path, ...]) -> Catalog:
     """The catalogue of a service: names alone, no paths."""
     return Catalog.standard(folders, closed=True)
+
+
+def warm(report: Report, folders: tuple[Path, ...]) -> None:
+    """Plan something, so that what every plan needs is loaded."""
+    with contextlib.suppress(PlannerError):
+        plan(report, folders, EXAMPLE_DEPLOYMENT.encode(), (), "calibrated", advice=True)
 
 
 def plan(

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.report.document import to_json
 from planner.service.problems import MEDIA_TYPE
 
+API = "/api/v1"
+"""Where the interface begins; a change that breaks clients begins elsewhere."""
 EXAMPLE_DEPLOYMENT = """\
 name: qwen2.5-7b-chat
 model: qwen2.5-7b-instruct

@@ -39,6 +39,12 @@ def serve(settings: Settings, listening: socket.socket, ready: Callable[[], None
 
     ``ready`` is called once requests are taken. Raises StoreError where the store cannot be opened.
     """
+    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(message)s")
+    server_of(settings, ready).run(sockets=[listening])
+
+
+def server_of(settings: Settings, ready: Callable[[], None]) -> uvicorn.Server:
+    """The server, not yet running."""
     app = create(settings)
     limits = settings.limits
     config = uvicorn.Config(
@@ -56,7 +62,7 @@ def serve(settings: Settings, listening: socket.socket, ready: Callable[[], None
         h11_max_incomplete_event_size=_LARGEST_HEAD_BYTES,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    _Server(config, app, ready).run(sockets=[listening])
+    return _Server(config, app, ready)
 
 
 class _Server(uvicorn.Server):

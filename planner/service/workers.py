@@ -22,6 +22,8 @@ from typing import Any
 from planner.service.problems import Refused, busy
 
 _CONTEXT = multiprocessing.get_context("forkserver")
+# read once, for all workers that will be
+_CONTEXT.set_forkserver_preload(["planner.service.warm"])
 _TICK_S = 0.25
 """How soon a cancelled job is noticed."""
 

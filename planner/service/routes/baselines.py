@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.errors import UsageError
 from planner.service import models
 from planner.service.desk import Served
-from planner.service.models import answer, problems
+from planner.service.models import API, answer, problems
 from planner.service.problems import absent_is_404
 from planner.store.repository import Store
 from planner.store.types import BaselineRow
 
-router = APIRouter(tags=["baselines"])
+router = APIRouter(prefix=API, tags=["baselines"])
 Name = Annotated[str, Path(min_length=1, max_length=100, examples=["main"])]
 
 

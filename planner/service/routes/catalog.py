@@ -13,11 +13,11 @@ from planner.desk import catalogue
 from planner.report.document import to_json
 from planner.service import models
 from planner.service.desk import Served
-from planner.service.models import answer, problems
+from planner.service.models import API, answer, problems
 from planner.service.problems import absent_is_404
 from planner.spec.schema import json_schema
 
-router = APIRouter(tags=["catalogue"])
+router = APIRouter(prefix=API, tags=["catalogue"])
 Word = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.+-]{1,100}$")]
 
 

@@ -13,11 +13,11 @@ from planner.report.document import to_json
 from planner.service import jobs, models
 from planner.service.bodies import DEPLOYMENT_BODY, Deployment, Id, Model, Sets
 from planner.service.desk import Served
-from planner.service.models import answer, problems
+from planner.service.models import API, answer, problems
 from planner.service.problems import Refused, absent_is_404
 from planner.store.repository import Store
 
-router = APIRouter(tags=["diffs"])
+router = APIRouter(prefix=API, tags=["diffs"])
 
 
 @router.get(

@@ -18,13 +18,13 @@ from planner.service.bodies import (
     Sets,
 )
 from planner.service.desk import Desk, Served
-from planner.service.models import answer, problems
+from planner.service.models import API, answer, problems
 from planner.service.problems import absent_is_404
 from planner.spec.question import CostModel
 from planner.store.repository import Store
 from planner.store.types import StoredPlan
 
-router = APIRouter(tags=["plans"])
+router = APIRouter(prefix=API, tags=["plans"])
 
 
 @router.post(
@@ -52,7 +52,7 @@ async def make(
     found = await planned(desk, deployment, sets, cost_model, advice=advice)
     new = await kept(desk, found) if save else False
     text = to_json("plan", found.document)
-    place = {"Location": f"/api/v1/plans/{found.plan_id}"} if save else None
+    place = {"Location": f"{API}/plans/{found.plan_id}"} if save else None
     return Response(text, 201 if new else 200, place, media_type="application/json")
 
 

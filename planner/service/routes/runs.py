@@ -14,12 +14,12 @@ from planner.report.document import to_json
 from planner.service import jobs, models
 from planner.service.bodies import FILE_BODY, After, File, Id, Limit, RunId
 from planner.service.desk import Desk, Served
-from planner.service.models import answer, problems
+from planner.service.models import API, answer, problems
 from planner.service.problems import absent_is_404
 from planner.store.repository import Store
 from planner.store.types import RunRow
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(prefix=API, tags=["runs"])
 Baseline = Annotated[str | None, Query(max_length=100, description="A baseline's name.")]
 
 

@@ -13,12 +13,12 @@ from starlette.responses import StreamingResponse
 from planner.report.document import to_json
 from planner.service import jobs, models
 from planner.service.desk import Desk, Served
-from planner.service.models import EXAMPLE_DEPLOYMENT, answer, problems
+from planner.service.models import API, EXAMPLE_DEPLOYMENT, answer, problems
 from planner.service.problems import busy
 from planner.service.sweeps import Asked, Sweep
 from planner.spec.question import CostModel
 
-router = APIRouter(tags=["sweeps"])
+router = APIRouter(prefix=API, tags=["sweeps"])
 
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 SweepId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
@@ -62,7 +62,7 @@ async def begin(desk: Served, asked: SweepRequest) -> Response:
     )
     what = Asked(raw, tuple(asked.over), tuple(asked.sets), asked.sort, asked.top, asked.cost_model)
     sweep = desk.sweeps.begin(what, total)
-    return answer("sweep-task", _document(sweep), 202, f"/api/v1/sweeps/{sweep.sweep_id}")
+    return answer("sweep-task", _document(sweep), 202, f"{API}/sweeps/{sweep.sweep_id}")
 
 
 def _document(sweep: Sweep) -> dict[str, Any]:
