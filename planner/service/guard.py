@@ -217,6 +217,8 @@ class _Guarded:
                 for name, value in HEADERS.items()
                 if name.encode() not in present
             ]
+            if not it.whole and it.scope["method"] not in SAFE:
+                extra.append((b"connection", b"close"))  # what follows is not read
             message["headers"] = [*message.get("headers", []), *extra]
         try:
             async with asyncio.timeout(self._limits.send_s):

@@ -6,7 +6,7 @@ Each takes ``report`` first, to which it may give interim results.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +57,9 @@ def plan(
 
     deployment = deployments_of(raw, DEPLOYMENT)(sets)
     question = ask(deployment, catalog_of(folders), cost_model)
-    found = plan_question(question)
-    return stored(found, advise(question) if advice else None)
+    with _numbers():
+        found = plan_question(question)
+        return stored(found, advise(question) if advice else None)
 
 
 def gpus(
@@ -75,8 +76,9 @@ def gpus(
     from planner.plan.values import plain
 
     catalog = catalog_of(folders)
-    plans = plans_on(deployments_of(raw, DEPLOYMENT), names, sets, catalog, cost_model)
-    found = side_by_side(plans, {name: catalog.find("gpu", name) for name in plans})
+    with _numbers():
+        plans = plans_on(deployments_of(raw, DEPLOYMENT), names, sets, catalog, cost_model)
+        found = side_by_side(plans, {name: catalog.find("gpu", name) for name in plans})
     return [plain(column) for column in found]
 
 
@@ -109,10 +111,21 @@ def sweep(
 
     shared = Circumstances(folders, closed=True, cost_model=cost_model)
     summary = Summary(sort, top)
-    for piece in _grid(raw, sets, overs).pieces(Local(shared)):
-        summary.take(piece)
-        report(summary.rows)
+    with _numbers():
+        for piece in _grid(raw, sets, overs).pieces(Local(shared)):
+            summary.take(piece)
+            report(summary.rows)
     return summary.document()
+
+
+@contextlib.contextmanager
+def _numbers() -> Iterator[None]:
+    """A deployment may be right in every field and beyond what floating point can hold."""
+    try:
+        yield
+    except OverflowError as error:
+        message = "a number of this deployment is too large to plan with"
+        raise UsageError(message) from error
 
 
 def _grid(raw: bytes, sets: tuple[str, ...], overs: Sequence[str]) -> Grid:

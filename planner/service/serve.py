@@ -62,6 +62,7 @@ def server_of(settings: Settings, ready: Callable[[], None]) -> uvicorn.Server:
         h11_max_incomplete_event_size=_LARGEST_HEAD_BYTES,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.access").disabled = True  # it writes what clients ask for
     return _Server(config, app, ready)
 
 
