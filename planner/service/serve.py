@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -28,7 +29,7 @@ def opened(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        reason = error.strerror or error
+        reason = os.strerror(error.errno) if error.errno else error
         raise UsageError(
             f"cannot listen at {host}:{port}: {reason}", "try another --port"
         ) from None
@@ -83,11 +84,13 @@ class _Server(uvicorn.Server):
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """As uvicorn's, after waking what waits."""
+        """Drain at the first signal, stop at the second. uvicorn's own dies by it at the end."""
+        del sig, frame
         desk = getattr(self._app.state, "desk", None)
         if desk is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(desk.draining.set)
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def protocol(limits: Limits) -> type[H11Protocol]:

@@ -126,12 +126,13 @@ class Process:
 
     def stop(self) -> None:
         """Kill the process; the next job begins another."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        if self._pipe is not None:
-            self._pipe.close()
+        process, pipe = self._process, self._pipe
         self._process = self._pipe = None
+        if process is not None:
+            process.kill()
+            process.join()
+        if pipe is not None:
+            pipe.close()
 
 
 _SMALLER = "ask for less, or ask on the command line"

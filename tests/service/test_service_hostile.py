@@ -170,7 +170,9 @@ def raw_request(address, text, wait_s=10.0):
         "GET /api/v1/plans HTTP/1.1\r\n\r\n",
         "GET /api/v1/plans HTTP/9.9\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
         "NONSENSE\r\n\r\n",
-        "GET /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "a" * 100_000 + "\r\nConnection: close\r\n\r\n",
+        "GET /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
+        + "a" * 100_000
+        + "\r\nConnection: close\r\n\r\n",
         "BREW /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
         "GET /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: =;;=\x80\r\nConnection: close\r\n\r\n",
     ],

@@ -34,13 +34,8 @@ def test_a_file_is_kept_once_and_read_back(client, plan):
     assert run["run_id"] in [row["run_id"] for row in listed]
 
 
-def test_a_packed_file_is_taken_and_a_bomb_is_not(client, plan):
-    """1 GiB of zeros packs into about 1 MB; over 512 MiB nothing is unpacked."""
+def test_a_packed_file_is_taken(client, plan):
     assert upload(client, plan, gzip.compress(around(plan, 1.001))).status_code == 201
-    bomb = gzip.compress(bytes(2**20)) * 600
-    answer = upload(client, plan, bomb)
-    assert answer.status_code == 422
-    assert "unpacks to more" in answer.json()["detail"]
 
 
 def test_what_is_no_measurement_is_refused_with_its_reason(client, plan):
