@@ -8,7 +8,8 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test lint docs format bench accuracy serving-accuracy serve service-fuzz load lab
+.PHONY: sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,17 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 	mv docs/measured/serving.json.part docs/measured/serving.json
 	$(BIN)/python docs/generate.py
 
+serve: $(VENV)/service  ## Start the service with the example database in serve/
+	mkdir -p serve
+	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db
+	$(BIN)/planner serve --db serve/plans.db
+
+service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
+	$(BIN)/python tests/service/fuzz.py --max-examples 100
+
+load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
+	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
+
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
 	$(BIN)/python -m pytest tests/lab tests/importers -m torch
 	$(BIN)/planner lab run --device $(DEVICE) --fresh --out lab --db lab/lab.db
@@ -88,6 +100,14 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/service: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[service]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/fuzz: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,fuzz]'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

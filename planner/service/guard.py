@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from time import monotonic
@@ -43,6 +44,7 @@ OPEN_FOLDERS = ("/static/",)
 """Answered without a token: they hold nothing of the store."""
 UPLOADS = ("/api/v1/runs", "/runs")
 """Where files are taken, so that bodies may be large."""
+_DISCARD_S = 2.0
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 _LOG = logging.getLogger("planner.service")
@@ -66,6 +68,7 @@ class _Exchange:
     received_bytes: int = 0
     whole: bool = False
     """Whether all of its body has arrived."""
+    too_large: bool = False
 
 
 class Guard:
@@ -185,6 +188,7 @@ class _Guarded:
         return self._limits.upload_bytes if upload else self._limits.body_bytes
 
     def _too_large(self) -> Refused:
+        self._it.too_large = True
         return Refused(413, f"the body is over {self._most} bytes", "send less at a time")
 
     async def _receive(self) -> Message:
@@ -207,9 +211,18 @@ class _Guarded:
             raise busy("too much is being uploaded at once")
         return message
 
+    async def _discard(self) -> None:
+        """Take the rest of a body: on a connection closed before, its answer would be lost."""
+        with suppress(Refused, TimeoutError):
+            async with asyncio.timeout(_DISCARD_S):
+                while not self._it.whole and not self._it.too_large:
+                    await self._receive()
+
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         it = self._it
         if message["type"] == "http.response.start":
+            if it.scope["method"] not in SAFE:
+                await self._discard()
             it.status = message["status"]
             present = {name.lower() for name, _ in message.get("headers", [])}
             extra = [

@@ -83,7 +83,7 @@ def test_odd_texts_are_refused_at_their_place(client, name):
 @pytest.mark.parametrize("path", ODD_VALUES)
 def test_odd_values_never_break_the_service(client, path):
     for value in ODD_VALUES[path]:
-        answer = post_plan(client, DECODE, set=f"{path}={value}"[:2000], save="false")
+        answer = post_plan(client, DECODE, set=f"{path}={value}"[:500], save="false")
         assert answer.status_code < 500, (path, value[:80], answer.text[:500])
 
 
