@@ -55,7 +55,7 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 
 serve: $(VENV)/service  ## Start the service with the example database in serve/
 	mkdir -p serve
-	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db
+	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db || { rm -f serve/plans.db*; exit 1; }
 	$(BIN)/planner serve --db serve/plans.db
 
 service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes

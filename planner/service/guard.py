@@ -45,6 +45,7 @@ OPEN_FOLDERS = ("/static/",)
 UPLOADS = ("/api/v1/runs", "/runs")
 """Where files are taken, so that bodies may be large."""
 _DISCARD_S = 2.0
+_MOST_DISCARDED_BYTES = 2**26
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 _LOG = logging.getLogger("planner.service")
@@ -68,7 +69,6 @@ class _Exchange:
     received_bytes: int = 0
     whole: bool = False
     """Whether all of its body has arrived."""
-    too_large: bool = False
 
 
 class Guard:
@@ -188,7 +188,6 @@ class _Guarded:
         return self._limits.upload_bytes if upload else self._limits.body_bytes
 
     def _too_large(self) -> Refused:
-        self._it.too_large = True
         return Refused(413, f"the body is over {self._most} bytes", "send less at a time")
 
     async def _receive(self) -> Message:
@@ -212,17 +211,21 @@ class _Guarded:
         return message
 
     async def _discard(self) -> None:
-        """Take the rest of a body: on a connection closed before, its answer would be lost."""
-        with suppress(Refused, TimeoutError):
+        """Take the rest of a body and drop it.
+
+        On a connection that is closed with something unread, the answer would be lost.
+        """
+        size = 0
+        with suppress(TimeoutError):
             async with asyncio.timeout(_DISCARD_S):
-                while not self._it.whole and not self._it.too_large:
-                    await self._receive()
+                while not self._it.whole and size < _MOST_DISCARDED_BYTES:
+                    message = await self._it.receive()
+                    size += len(message.get("body", b""))
+                    self._it.whole = not message.get("more_body", False)
 
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         it = self._it
         if message["type"] == "http.response.start":
-            if it.scope["method"] not in SAFE:
-                await self._discard()
             it.status = message["status"]
             present = {name.lower() for name, _ in message.get("headers", [])}
             extra = [
@@ -233,9 +236,16 @@ class _Guarded:
             if not it.whole and it.scope["method"] not in SAFE:
                 extra.append((b"connection", b"close"))  # what follows is not read
             message["headers"] = [*message.get("headers", []), *extra]
+        elif not it.whole and not message.get("more_body") and it.scope["method"] not in SAFE:
+            await self._sent({**message, "more_body": True})
+            await self._discard()
+            message = {"type": "http.response.body"}
+        await self._sent(message)
+
+    async def _sent(self, message: MutableMapping[str, Any]) -> None:
         try:
             async with asyncio.timeout(self._limits.send_s):
-                await it.send(message)
+                await self._it.send(message)
         except TimeoutError:
             raise SlowClientError from None
 

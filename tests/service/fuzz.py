@@ -34,14 +34,17 @@ def filled(address):
 
 def main(options):
     with tempfile.TemporaryDirectory() as folder:
-        process = start("--port", 0, "--db", Path(folder) / "plans.db", log=Path("fuzz.log"))
+        process = start("--port", 0, "--db", Path(folder) / "plans.db", log=Path(folder) / "log")
         try:
             address = process.stdout.readline().split(" at ")[1].strip()
             filled(address)
             program = Path(sys.executable).with_name("schemathesis")
             document = f"{address}/api/v1/openapi.json"
             run = [program, "run", document, "--checks", CHECKS, *options]
-            return subprocess.run(run, check=False).returncode
+            code = subprocess.run(run, check=False).returncode
+            log = (Path(folder) / "log").read_text()
+            sys.stdout.write(log[log.find(" ERROR ") :] if " ERROR " in log else "")
+            return code
         finally:
             process.terminate()
             process.wait(60)

@@ -164,7 +164,6 @@ def raw_request(address, text, wait_s=10.0):
     "head",
     [
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
-        "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999999\r\n\r\n",
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "GET /api/v1/plans HTTP/1.1\r\n\r\n",
@@ -187,7 +186,9 @@ def test_too_large_a_body_is_refused_before_it_is_read(address, client):
     head = "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/yaml\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
         line.sendall(f"{head}Content-Length: {2**40}\r\n\r\n".encode())
+        begun = time.monotonic()
         assert line.recv(100).startswith(b"HTTP/1.1 413")
+        assert time.monotonic() - begun < 1
     parts = (b"#" * 65536 for _ in range(32))
     answer = client.post("/api/v1/plans", content=parts, headers=YAML)
     assert answer.status_code == 413
