@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from conftest import served
 from fastapi import Depends, Request, Response
-from service_examples import settings
+from service_examples import served, settings
 
 from planner.service import app as whole
 from planner.service.desk import desk_of

@@ -8,8 +8,7 @@ import time
 
 import httpx
 import pytest
-from conftest import served
-from service_examples import BYTES, DECODE, YAML, latency_file, limits, post_plan, settings
+from service_examples import BYTES, DECODE, YAML, latency_file, limits, post_plan, served, settings
 
 LAUGHS = "a: &a [x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
