@@ -46,8 +46,11 @@ def utilization(row: SiliconRow, gpus: int) -> float | None:
     if model == "minimax-m2.5":
         wide = row.system == "h200_sxm" or (not hopper and version_key(row.version) < MINIMAX_WIDE)
         return 0.95 if wide and row.gemm != "nvfp4" else 0.90  # minimaxm2.5_*.sh
-    if row.engine != "sglang":
-        return None
+    return _sglang_share(row, gpus) if row.engine == "sglang" else None
+
+
+def _sglang_share(row: SiliconRow, gpus: int) -> float:
+    model, hopper = MODELS[row.model], row.system in _HOPPER
     if row.gemm == "nvfp4" or model == "glm-5":
         return 0.85  # dsr1_fp4_b200.sh, qwen3.5_fp4_b200.sh, glm5_fp8_{b200,h200}.sh
     if model == "qwen3.5-397b-a17b":
