@@ -10,8 +10,8 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor
-.PHONY: serve service-fuzz load lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy
+.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
 
 load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
 	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
+
+fusion-gains: $(VENV)/calibrate  ## Gains, ratios and capture sizes in the pages on fusion, attention and graphs
+	$(BIN)/python docs/generate.py --apart
 
 static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
 	$(BIN)/python docs/static_runs.py

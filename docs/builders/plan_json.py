@@ -14,7 +14,9 @@ from builders.plan_words import UNITS, WORDS
 from builders.source_text import field_texts
 from planner.plan import (
     advice,
+    attention_ledger,
     attention_rows,
+    captured_types,
     diff,
     intensity,
     matched,
@@ -35,6 +37,8 @@ _MODULES = (
     intensity,
     attention_rows,
     matched,
+    captured_types,
+    attention_ledger,
     simulation,
     percentiles,
     tally,
