@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--chart",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw it too: .html (needs no network), .png, .svg, or .json for Vega-Lite.",
+    help="Draw it too: .html (needs no network), .png, .svg, .pdf, or .json for Vega-Lite.",
 )
 @db_option
 @json_option
@@ -53,8 +53,8 @@ def command(
 
     Charts need `pip install 'inference-planner[charts]'`.
     """
+    from planner.charts.files import format_of, save_chart
     from planner.cli.common.output import show, write
-    from planner.report.charts import format_of, save_chart
     from planner.report.document import to_json
     from planner.report.verdicts import history_view
     from planner.store.database import open_store
@@ -66,7 +66,7 @@ def command(
     with open_store(db) as store:
         rows = _rows(store, _plan(store, plan_id, baseline), limit)
     if chart is not None:
-        from planner.report.history_chart import history_chart
+        from planner.charts.history import history_chart
 
         save_chart(history_chart(rows), chart)
     if as_json:
