@@ -12,7 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text("utf-8"), str(path)) for path in FILES}
 
 LAYERS = (
-    {"errors", "units", "num", "registry", "resources", "dtypes"},
+    {"errors", "units", "num", "registry", "resources", "dtypes", "display"},
     {"spec"},
     {"ops"},
     {"graph"},

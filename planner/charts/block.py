@@ -192,8 +192,8 @@ def _lines(
     for wire in wires:
         if wire.source in boxes and wire.target in boxes:
             same = number.get(wire.source, -1) == number.get(wire.target, -2)
-            row = {"wire": f"{wire.source} {wire.tensor} {wire.target}", "tensor": wire.tensor}
-            row |= {"wide": 4.0 if same and wire.source != wire.target else 1.2}
+            row: dict[str, Any] = {"wide": 4.0 if same else 1.2}
+            row |= {"wire": f"{wire.source} {wire.tensor} {wire.target}", "tensor": wire.tensor}
             way = route(boxes[wire.source], boxes[wire.target], tuple(boxes.values()))
             rows += [row | {"px": x, "py": y, "order": n} for n, (x, y) in enumerate(way)]
     marks = data(alt, rows).mark_line(color=INKS[theme].faint, strokeJoin="round")

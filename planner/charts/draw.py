@@ -13,7 +13,7 @@ from planner.charts.roofline import roofline_chart
 from planner.charts.sweep import sweep_chart
 from planner.charts.theme import Theme
 from planner.errors import UsageError
-from planner.plan.around import around
+from planner.plan.around import Axis, around
 from planner.plan.types import Plan
 from planner.plan.wiring import wires
 from planner.spec.question import Question
@@ -48,7 +48,7 @@ def draw(
         return timeline_chart(plan, theme=theme)
     if kind == "block":
         return block_chart(plan, wires(question), block, theme=theme)
-    axis = "batch" if kind == "batch" else "context"
+    axis: Axis = "batch" if kind == "batch" else "context"
     return sweep_chart(plan, around(question, plan, axis), theme=theme)
 
 

@@ -58,7 +58,7 @@ def _point(choice: Choice, kind: str) -> Offered | None:
     price = choice.spending.price_per_hour
     if price is None:
         return None
-    return Offered(f"{choice.units} × {choice.offer.name}", kind, price, choice.serving.tpot)
+    return Offered(f"{choice.units} × {choice.offer.name}", kind, price, choice.serving.tpot_s)
 
 
 def offered_in(document: Mapping[str, Any]) -> tuple[Offered, ...]:
@@ -182,9 +182,8 @@ def _intervals(alt: Any, points: Sequence[Offered], frame: Frame, theme: Theme) 
 def _limit(alt: Any, limit_s: float | None, frame: Frame) -> Iterator[Any]:
     if limit_s is None:
         return
-    rows = [{"py": frame.pixel(frame.left, limit_s * 1e3)[1], "px": WIDTH - 4.0}]
-    rows[0] |= {"said": f"limit {limit_s * 1e3:,.4g} ms"}  # type: ignore[dict-item]
-    base = data(alt, rows)
+    height, said = frame.pixel(frame.left, limit_s * 1e3)[1], f"limit {limit_s * 1e3:,.4g} ms"
+    base = data(alt, [{"py": height, "px": WIDTH - 4.0, "said": said}])
     yield base.mark_rule(strokeDash=[6, 3]).encode(y=at(alt)["y"])
     yield base.mark_text(align="right", dy=-8).encode(**at(alt), text="said:N")
 

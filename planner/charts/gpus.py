@@ -174,5 +174,5 @@ def factors(change: PlanDiff) -> Iterator[dict[str, Any]]:
     )
     for what, before, after, shown in figures:
         if before and after and math.isfinite(after / before):
-            said = f"{shown(before)} → {shown(after)}"  # type: ignore[operator]
+            said = f"{shown(before)} → {shown(after)}"
             yield {"what": what, "factor": after / before, "one": 1.0, "said": said}

@@ -14,6 +14,9 @@ from planner.serving.targets import Targets
 from planner.units import show_seconds
 
 Document = Mapping[str, Any]
+_LISTED = 12
+_CHANGES = ("precision.", "backend.")
+"""What of a choice its hardware and split do not say."""
 
 
 def choice_title(document: Document) -> str:
@@ -48,7 +51,7 @@ def _views(document: Document) -> Iterator[RenderableType]:
     choices = document["choices"]
     if choices:
         yield heading("What keeps the limits, cheapest first")
-        yield _rows(choices)
+        yield _rows(choices[:_LISTED])
         yield small("Margin: to the tightest limit, with ? where its 80 % interval crosses it.")
         yield from _command(choices[0])
     else:
@@ -75,7 +78,7 @@ def _rows(rows: Sequence[Document]) -> RenderableType:
         found.add_row(
             words(f"{row['units']} × {row['offer']}"),
             words(_split(row["parallel"])),
-            words("\n".join(text for text in row["sets"] if not text.startswith("parallel."))),
+            words("\n".join(text for text in row["sets"] if text.startswith(_CHANGES)) or DASH),
             _usd(spending["price_per_hour"]),
             show_seconds(serving["ttft_s"]["value"]),
             show_seconds(serving["tpot_s"]["value"]),
