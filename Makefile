@@ -8,7 +8,7 @@ TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test lint docs pictures format bench accuracy serving-accuracy lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ lint: $(VENV)/lint      ## ruff and mypy strict
 
 docs: $(VENV)/test      ## Refresh the generated parts of the documentation
 	$(BIN)/python docs/generate.py
+
+pictures: $(VENV)/test  ## Draw the pictures of docs/charts.md
+	$(BIN)/python docs/pictures.py
 
 format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
 	$(BIN)/ruff check --fix planner tests benchmarks docs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 from planner.charts.files import altair
 from planner.charts.frame import Frame, at
-from planner.charts.labels import Spot, along, placed
+from planner.charts.labels import Box, Spot, along, placed
 from planner.charts.theme import INKS, WIDTH, Hue, Theme, data, decades, finish, hue
 from planner.errors import UsageError
 from planner.plan.serving_types import Range
@@ -91,7 +92,7 @@ def front_chart(
     frame = _frame(points, limit_s)
     layers = [*_limit(alt, limit_s, frame), *_front(alt, points, frame, theme)]
     layers += [_intervals(alt, points, frame, theme), _dots(alt, points, frame, theme)]
-    layers += [_names(alt, points, frame)]
+    layers += [_names(alt, points, limit_s, frame)]
     chart = alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
     subtitle = [
         about,
@@ -188,20 +189,30 @@ def _limit(alt: Any, limit_s: float | None, frame: Frame) -> Iterator[Any]:
     yield base.mark_text(align="right", dy=-8).encode(**at(alt), text="said:N")
 
 
-def _names(alt: Any, points: Sequence[Offered], frame: Frame) -> Any:
+def _names(alt: Any, points: Sequence[Offered], limit_s: float | None, frame: Frame) -> Any:
     spots = [
         Spot(*frame.pixel(each.usd_per_hour, each.tpot.value * 1e3), 6.0, each.name)
         for each in points
     ]
-    blocked = [
-        box
-        for each in points
-        if each.tpot.low and each.tpot.high
-        for box in along(
-            *frame.pixel(each.usd_per_hour, each.tpot.low * 1e3),
-            *frame.pixel(each.usd_per_hour, each.tpot.high * 1e3),
-        )
-    ]
+    blocked = list(_blocked(points, limit_s, frame))
     labels = placed(spots, (WIDTH, _HEIGHT), _NAMED, blocked)
     rows = [{"px": label.x, "py": label.y, "said": label.text} for label in labels]
     return data(alt, rows).mark_text(baseline="middle").encode(**at(alt), text="said:N")
+
+
+def _blocked(points: Sequence[Offered], limit_s: float | None, frame: Frame) -> Iterator[Box]:
+    """Where no name may lie: the limit, the staircase and the intervals."""
+    for each in points:
+        if each.tpot.low and each.tpot.high:
+            ends = (each.tpot.low, each.tpot.high)
+            low, high = (frame.pixel(each.usd_per_hour, end * 1e3) for end in ends)
+            yield from along(*low, *high)
+    front = [each for each in points if each.kind == "on the front"]
+    for one, other in itertools.pairwise(front):
+        x, y = frame.pixel(one.usd_per_hour, one.tpot.value * 1e3)
+        to_x, to_y = frame.pixel(other.usd_per_hour, other.tpot.value * 1e3)
+        yield from along(x, y, to_x, y)
+        yield from along(to_x, y, to_x, to_y)
+    if limit_s is not None:
+        _, y = frame.pixel(frame.left, limit_s * 1e3)
+        yield from along(0, y, WIDTH, y)

@@ -59,7 +59,13 @@ KINDS = {
 )
 @click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to compare, for the kind gpus.")
 @click.option("--block", metavar="NAME", help="Which kind of block; else the costliest.")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option(
+    "--theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="The ground it is drawn for.",
+)
 @set_option
 @catalog_option
 @db_option
