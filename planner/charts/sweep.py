@@ -38,19 +38,17 @@ def sweep_chart(plan: Plan, found: Around, *, theme: Theme = "light") -> Any:
 
 
 def _rows(found: Around, factor: float) -> Iterator[dict[str, Any]]:
-    batches = found.values if found.axis == "batch" else [found.kept] * len(found.values)
-    columns = zip(
-        found.values, batches, found.step_s, found.low_s, found.high_s, found.fits, strict=True
-    )
-    for value, batch, step, low, high, fits in columns:
+    times = zip(found.step_s, found.low_s, found.high_s, strict=True)
+    columns = zip(found.values, times, found.tokens_per_s, found.fits, strict=True)
+    for value, (step, low, high), tokens, fits in columns:
         yield {
             "at": value,
             "step": step / factor,
             "step_low": (step if low is None else low) / factor,
             "step_high": (step if high is None else high) / factor,
-            "tokens": batch / step,
-            "tokens_low": batch / (step if high is None else high),
-            "tokens_high": batch / (step if low is None else low),
+            "tokens": tokens,
+            "tokens_low": tokens if high is None else tokens * step / high,
+            "tokens_high": tokens if low is None else tokens * step / low,
             "fits": fits,
             "here": value == found.here,
         }

@@ -72,14 +72,13 @@ def around(question: Question, plan: Plan, axis: Axis, points: int = POINTS) -> 
     other = np.full(len(values), float(kept))
     along = values.astype(float)
     found = decodes(question, *((along, other) if axis == "batch" else (other, along)))
-    batches = along if axis == "batch" else other
     return Around(
         axis,
         tuple(int(value) for value in values),
-        tuple(map(float, found.step_s)),
-        _known(found.low_s),
-        _known(found.high_s),
-        tuple(map(float, batches / found.step_s)),
+        tuple(map(float, found.steps.step_s)),
+        _known(found.steps.low_s),
+        _known(found.steps.high_s),
+        tuple(map(float, found.tok_s)),
         tuple(map(bool, found.fits)),
         here,
         kept,
