@@ -12,6 +12,7 @@ from planner.charts.draw import PLAN_CHARTS, draw, drawable
 from planner.charts.files import inline_svg
 from planner.charts.front import Offered, front_chart, offered_in
 from planner.charts.gpus import diff_chart, factors, gpus_chart, split
+from planner.charts.kernels import kernel_labels
 from planner.charts.launches import MOST, slots, timeline_chart
 from planner.errors import UsageError
 from planner.plan.diff import diff, side_by_side
@@ -127,6 +128,25 @@ def test_every_node_of_the_block_is_drawn_with_the_number_of_its_kernel():
     qkv = next(n for n, k in enumerate(kernels, 1) if k.nodes == ("q_proj", "k_proj", "v_proj"))
     assert {f"{qkv}  {name}_proj" for name in "qkv"} <= set(said)
     assert {kernel.repeat for kernel in seldom} == {1}, "the first and the last layer"
+
+
+def test_kernels_of_one_name_are_told_apart():
+    """By their nodes, and where these are the same by their block."""
+    first, *_ = plan().kernels
+    rows_of = [
+        replace(first, name="inductor", nodes=("act", "mul"), block="a"),
+        replace(first, name="inductor", nodes=("norm",), block="a"),
+        replace(first, name="flash", nodes=("x.scores", "x.values"), block="a"),
+        replace(first, name="flash", nodes=("x.scores", "x.values"), block="b"),
+        replace(first, name="router", nodes=("router",), block="b"),
+    ]
+    assert list(kernel_labels(rows_of).values()) == [
+        "act + mul",
+        "norm",
+        "x (a)",
+        "x (b)",
+        "router",
+    ]
 
 
 def test_wires_are_the_edges_of_the_graph():
