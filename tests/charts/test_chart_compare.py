@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from drawn import CATALOG, MOE, plan, prefill, question, rows, titles
+from drawn import CATALOG, MOE, plan, question, rows, titles
 
 from planner.charts.block import block_chart, kernels_of, laid_out, route
 from planner.charts.draw import PLAN_CHARTS, draw, drawable
@@ -185,12 +185,15 @@ def test_a_plan_stored_without_its_order_has_no_timeline():
         timeline_chart(replace(plan(), order=()))
 
 
-def test_a_plan_has_all_charts_and_a_prefill_those_that_need_no_decode_step():
+def test_a_plan_has_all_charts_and_a_mixed_step_those_that_need_no_sweep():
     """Altair checks a chart against its schema as it becomes a picture: the report of a file does
     that for each (tests/cli/test_cli_chart.py).
     """
     assert list(drawable(plan(), question())) == list(PLAN_CHARTS)
-    assert set(PLAN_CHARTS) - set(drawable(prefill(), question())) == {"batch", "context"}
+    chunked = {**plan().deployment, "step": {"mixed": []}}
+    other = replace(plan(), deployment=chunked, order=())
+    found = set(drawable(other, question()))
+    assert set(PLAN_CHARTS) - found == {"batch", "context", "timeline"}
 
 
 def test_a_picture_in_a_page_has_its_ink_and_its_title():
