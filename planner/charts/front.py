@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,21 +112,11 @@ def _frame(points: Sequence[Offered], limit_s: float | None) -> Frame:
 def _axes(alt: Any, frame: Frame) -> dict[str, Any]:
     ends = ((frame.left, frame.right), (frame.bottom, frame.top))
     x, y = (alt.Scale(type="log", domain=domain, nice=False) for domain in ends)
-    on_x, on_y = (alt.Axis(format=",~g", values=_ticks(*domain)) for domain in ends)
+    on_x, on_y = (alt.Axis(format=",~g", values=decades(*domain)) for domain in ends)
     return {
         "x": alt.X("x:Q", scale=x, axis=on_x, title="price, USD/h"),
         "y": alt.Y("y:Q", scale=y, axis=on_y, title="time per output token, ms"),
     }
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Decades, and on a narrow axis every whole step of one."""
-    found = decades(low, high)
-    if len(found) > 2:  # noqa: PLR2004 - two ticks are no scale
-        return found
-    step = 10.0 ** math.floor(math.log10(high - low))
-    start = math.ceil(low / step)
-    return [step * n for n in range(start, math.floor(high / step) + 1)]
 
 
 def _rows(points: Sequence[Offered]) -> Iterator[dict[str, Any]]:

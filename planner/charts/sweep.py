@@ -114,7 +114,8 @@ def _marks(alt: Any, found: Around, theme: Theme, *, above: bool) -> Iterator[An
         yield _rule(alt, row, [1, 0])
         if above:
             yield _words(alt, found, row[0]["at"], f"KV cache full: {found.limit:,}", _HEIGHT - 8)
-    for place, each in enumerate(found.crossings[:_MOST_CROSSINGS]):
+    shown = [each for each in found.crossings if found.values[0] <= each.at <= last]
+    for place, each in enumerate(shown[:_MOST_CROSSINGS]):
         yield _rule(alt, [{"at": each.at}], [2, 3])
         if not above:
             said = f"M* {each.tokens:,.0f}{_unit(each)} {_who(each)}"

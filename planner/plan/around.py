@@ -144,7 +144,7 @@ def _values(
     """Whole numbers as far apart as their logarithms are, the marks themselves among them."""
     import numpy as np
 
-    first = 1 if axis == "batch" else min(_SHORTEST, marks[0])
+    first = 1 if axis == "batch" else max(1, min(_SHORTEST, *(mark // 2 for mark in marks)))
     most = _LARGEST if axis == "batch" else min(max_context or _LONGEST, _LONGEST)
     last = min(most, _BEYOND * max(*marks, 4 * marks[0]))
     spaced = np.geomspace(first, max(last, first + 1), points).round().astype(int)

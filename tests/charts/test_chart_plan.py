@@ -158,6 +158,7 @@ def test_a_sweep_of_prefills_is_in_prompt_tokens():
     assert found.step_s[at] == pytest.approx(prefill().step.time_s)
     assert found.tokens_per_s[at] == pytest.approx(4 * 2048 / prefill().step.time_s)
     assert found.crossings[0].at == pytest.approx(found.crossings[0].tokens / 4)
+    assert found.values[0] < found.crossings[0].at
     assert "Prefill steps by length of prompts" in str(sweep_chart(prefill(), found).to_dict())
 
 
@@ -189,7 +190,8 @@ def test_a_graph_without_arithmetic_has_no_roofline():
 
 def test_ticks_of_a_logarithmic_axis():
     assert decades(0.2, 1500) == pytest.approx([1, 10, 100, 1000])
-    assert decades(15, 60) == pytest.approx([20, 50])
+    assert decades(15, 160) == pytest.approx([20, 50, 100])
+    assert decades(35, 62) == pytest.approx([35, 40, 45, 50, 55, 60])
 
 
 def test_words_on_a_colour_are_read_better_than_the_other_way():
