@@ -11,7 +11,7 @@ SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy
-.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains
+.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains pictures
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ lint: $(VENV)/lint      ## ruff and mypy strict
 
 docs: $(VENV)/test      ## Refresh the generated parts of the documentation
 	$(BIN)/python docs/generate.py
+
+pictures: $(VENV)/test  ## Draw the pictures of docs/charts.md
+	$(BIN)/python docs/pictures.py
 
 format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
 	$(BIN)/ruff check --fix planner tests benchmarks docs

@@ -91,15 +91,12 @@ _PARTS: dict[str, Callable[[], str]] = {
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     "questions": questions.figures,
-<<<<<<< HEAD
     "service-routes": service.routes,
     "service-limits": service.limits,
     "service-load": service.load,
-=======
     **{f"attention-{name}": part for name, part in attention_rates.PARTS.items()},
     **{f"gains-{name}": part for name, part in fusion_gains.PARTS.items()},
     **{f"graphs-{name}": part for name, part in cuda_graphs.PARTS.items()},
->>>>>>> helper-gains
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from planner.charts.files import altair
+from planner.charts.theme import Theme, finish
 from planner.errors import UsageError
 from planner.plan.runs import UNITS
-from planner.report.charts import altair
-from planner.report.verdicts import figure
+from planner.units import show_seconds
 
 _TITLES: Mapping[str, str] = {
     "step": "Time of a step",
@@ -24,6 +25,9 @@ _TITLES: Mapping[str, str] = {
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _WIDTH, _HEIGHT = 640, 170
+_MARGIN = 0.04
+"""Drawn on either side of the runs, as a share of their time."""
+_DAYS = timedelta(days=2)
 _ALONE = timedelta(minutes=1)
 """On either side of runs of one moment."""
 
@@ -31,7 +35,7 @@ Row = Mapping[str, Any]
 """As ``planner history --json`` prints it, its moment as a datetime."""
 
 
-def history_chart(rows: Sequence[Row]) -> Any:
+def history_chart(rows: Sequence[Row], *, theme: Theme = "light") -> Any:
     """A chart of Altair. Raises UsageError when there is nothing to draw, or no Altair."""
     if not rows:
         raise UsageError("no recorded run matches", "`planner record PLAN FILE` keeps one")
@@ -41,28 +45,17 @@ def history_chart(rows: Sequence[Row]) -> Any:
         return list(_TITLES).index(row["metric"]), row["statistic"]
 
     first, last = (end(row["recorded_at"] for row in rows) for end in (min, max))
-    margin: timedelta = (last - first) * 0.04 or _ALONE
+    margin: timedelta = (last - first) * _MARGIN or _ALONE
     panels = [
         _panel(alt, list(members), margin) for _, members in groupby(sorted(rows, key=key), key)
     ]
     runs, plans = (len({row[name] for row in rows} - {None}) for name in ("run_id", "plan_id"))
-    title = alt.TitleParams(
-        "Measured and predicted over time",
-        subtitle=[
-            f"{_count(runs, 'run')} of {_count(plans, 'plan')}, {_days(first, last)} (UTC)",
-            "points: measured; line: predicted; band: 80 % interval of the prediction",
-        ],
-        anchor="start",
-        offset=14,
-    )
+    subtitle = [
+        f"{_count(runs, 'run')} of {_count(plans, 'plan')}, {_days(first, last)} (UTC)",
+        "points: measured; line: predicted; band: 80 % interval of the prediction",
+    ]
     whole = alt.vconcat(*panels, spacing=18).resolve_scale(x="shared", color="shared")
-    return (
-        whole.properties(title=title)
-        .configure_view(stroke="#ddd")
-        .configure_axis(gridColor="#eee")
-        .configure_axisY(minExtent=45)
-        .configure_legend(labelLimit=300)
-    )
+    return finish(whole, "Measured and predicted over time", subtitle, theme)
 
 
 def _panel(alt: Any, rows: Sequence[Row], margin: timedelta) -> Any:
@@ -74,7 +67,7 @@ def _panel(alt: Any, rows: Sequence[Row], margin: timedelta) -> Any:
     title = alt.TitleParams(
         f"{_TITLES[metric]}, {statistic}", subtitle=better, anchor="start", frame="group"
     )
-    layers = [*_predicted(alt, spans), *_measured(alt, points, unit)]
+    layers = [*_predicted(alt, spans), *_measured(alt, points, unit, _moments(margin))]
     return alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
 
 
@@ -83,13 +76,17 @@ def _predicted(alt: Any, spans: Any) -> tuple[Any, Any]:
     ends = {"x": alt.X("start:T", scale=alt.Scale(type="utc")), "x2": "end:T"}
     band = spans.mark_rect(opacity=0.13).encode(y="fastest:Q", y2="slowest:Q", **ends)
     line = spans.mark_rule(size=2).encode(y="predicted:Q", **ends)
-    return band.encode(color=_colour(alt)), line.encode(color=_colour(alt))
+    dash = alt.StrokeDash("plan:N", legend=None)
+    return band.encode(color=_colour(alt)), line.encode(color=_colour(alt), strokeDash=dash)
 
 
-def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:
+def _measured(alt: Any, points: Any, unit: str, moments: str) -> tuple[Any, Any, Any]:
     """A thin line from run to run, a point each, and the names of baselines."""
-    x = alt.X("at:T", scale=alt.Scale(type="utc"), title=None)
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5), title=unit)
+    axis = alt.Axis(format=moments, tickCount=6)
+    x = alt.X("at:T", scale=alt.Scale(type="utc"), title="recorded (UTC)", axis=axis)
+    y = alt.Y(
+        "value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, minExtent=45), title=unit
+    )
     kinds = alt.Scale(domain=["run", "baseline"], range=["circle", "diamond"])
     placed = points.encode(x=x, y=y)
     trend = placed.mark_line(size=1, opacity=0.5).encode(color=_colour(alt))
@@ -102,6 +99,11 @@ def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:
     named = placed.transform_filter("datum.baseline != null")
     names = named.mark_text(dy=-15, fontWeight="bold").encode(text="baseline:N")
     return trend, marks, names
+
+
+def _moments(margin: timedelta) -> str:
+    """How ticks name moments: days where there are several, else minutes."""
+    return "%Y-%m-%d" if margin / _MARGIN >= _DAYS else "%m-%d %H:%M"
 
 
 def _colour(alt: Any) -> Any:
@@ -132,8 +134,8 @@ def _point(row: Row, factor: float) -> dict[str, Any]:
         "baseline": row["baseline"],
         "when": f"{row['recorded_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S}",
         "tool": row["tool"],
-        "measured": figure(row["metric"], row["measured"]),
-        "predicted": "–" if predicted is None else figure(row["metric"], predicted),
+        "measured": _shown(row["metric"], row["measured"]),
+        "predicted": "–" if predicted is None else _shown(row["metric"], predicted),
         "ratio": "–" if ratio is None else f"{ratio:.3f}",
     }
 
@@ -165,6 +167,10 @@ def _plan(row: Row) -> str:
     if row["plan_id"] is None:
         return "no plan"
     return f"{row['plan'] or 'a plan elsewhere'} ({row['plan_id'][:8]})"
+
+
+def _shown(metric: str, value: float) -> str:
+    return show_seconds(value) if UNITS[metric] == "s" else f"{value:,.4g} tokens/s"
 
 
 def _iso(moment: datetime) -> str:
