@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import (
     catalog_option,
     db_option,
@@ -30,9 +31,15 @@ if TYPE_CHECKING:
         "planner diff specs/qwen2.5-7b-rtx4090.yaml --gpu rtx-4090,l40s,h100-sxm,h200-sxm",
     ),
 )
-@click.argument("a")
-@click.argument("b", required=False)
-@click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to plan the deployment A on.")
+@click.argument("a", shell_complete=completing.plans_or_files)
+@click.argument("b", required=False, shell_complete=completing.plans_or_files)
+@click.option(
+    "--gpu",
+    "gpus",
+    metavar="G,G,…",
+    shell_complete=completing.named("gpus"),
+    help="GPUs to plan the deployment A on.",
+)
 @set_option
 @catalog_option
 @db_option

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 from planner.errors import UsageError
 
@@ -23,8 +24,19 @@ if TYPE_CHECKING:
         "planner history --baseline main --limit 200 --chart history.html",
     ),
 )
-@click.option("--plan", "plan_id", metavar="ID", help="Only runs of this plan.")
-@click.option("--baseline", metavar="NAME", help="Only runs of the plan of this baseline.")
+@click.option(
+    "--plan",
+    "plan_id",
+    metavar="ID",
+    shell_complete=completing.plan_ids,
+    help="Only runs of this plan.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    shell_complete=completing.baselines,
+    help="Only runs of the plan of this baseline.",
+)
 @click.option(
     "--limit",
     default=20,
