@@ -6,9 +6,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
 TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
+# One process a core, each with its own PostgreSQL; `make test SHARED=` runs all in one.
+SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy static-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +19,10 @@ plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 	$(BIN)/planner plan $(SPEC)
 
 test: $(VENV)/test      ## Set up, run the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SHARED)
+
+thorough: $(VENV)/test  ## The suite with many more examples in tests of properties
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(SHARED)
 
 lint: $(VENV)/lint      ## ruff and mypy strict
 	$(BIN)/ruff check planner tests benchmarks docs
@@ -54,6 +59,18 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 
 static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
 	$(BIN)/python docs/static_runs.py
+	$(BIN)/python docs/generate.py
+
+public-runs: $(VENV)/core  ## Public runs of servers beside their plans, and the spread of intervals
+	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv --out catalog/spreads
+	$(BIN)/planner validate docs/measured/served-runs.csv --by backend.name,figure --json > docs/measured/served-runs.json.part
+	mv docs/measured/served-runs.json.part docs/measured/served-runs.json
+	$(BIN)/python docs/generate.py
+
+inductor: $(VENV)/lab   ## Kernels of plans beside TorchInductor's, a quarter of an hour
+	$(BIN)/python -m pytest tests/lab/test_inductor_torch.py -m torch
+	$(BIN)/planner validate --source inductor --json > docs/measured/inductor.json.part
+	mv docs/measured/inductor.json.part docs/measured/inductor.json
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine

@@ -90,6 +90,24 @@ def expm1(value: Number) -> Number:
     return np.expm1(value)
 
 
+def log(value: Number) -> Number:
+    """The natural logarithm."""
+    if not is_array(value):
+        return math.log(value)
+    import numpy as np
+
+    return np.log(value)
+
+
+def exp(value: Number) -> Number:
+    """e^value."""
+    if not is_array(value):
+        return math.exp(value)
+    import numpy as np
+
+    return np.exp(value)
+
+
 def square_root(value: Number) -> Number:
     """√value."""
     if not is_array(value):

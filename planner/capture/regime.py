@@ -18,6 +18,11 @@ from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
 from planner.fusion.types import Price
 
 
+def objective_of(mode: Mode) -> Objective:
+    """What the search minimises in a mode."""
+    return Additive() if mode == "full" else TwoClock()
+
+
 @dataclass(frozen=True, eq=False)
 class Regime:
     """What loads share: a layout, a mode, and the groups that are too large to run."""
@@ -34,7 +39,7 @@ class Regime:
     @property
     def objective(self) -> Objective:
         """What the search minimises in this mode."""
-        return Additive() if self.mode == "full" else TwoClock()
+        return objective_of(self.mode)
 
     def unasked(self, slot: int) -> Price | None:
         """What the search is told of a slot that needs no price: it cannot run, or no least path

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from planner.capture.layout import Layout, Slot
-from planner.capture.regime import Regime, known_regime
+from planner.capture.regime import Regime, known_regime, objective_of, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
@@ -17,6 +18,7 @@ from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
+from planner.fusion.bounded import bounded_search
 from planner.fusion.groups import Group, limit_refusal
 from planner.fusion.search import search
 from planner.graph.types import Block
@@ -63,6 +65,8 @@ class Solution:
     mode: Mode
     runs: tuple[SolvedRun, ...]
     timeline: Timeline
+    gap_s: float = 0.0
+    """By how much a better grouping could be quicker at most; 0 where this is the best."""
 
     @property
     def kernel_count(self) -> int:
@@ -172,19 +176,37 @@ class Problem:
 
     def solve(self, mode: Mode) -> Solution:
         """The cheapest kernels in a mode, and the timeline they make."""
-        alike = known_regime(self.layout, mode, self._refused)
-        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
-        space = self.layout.space(order_free=alike.objective.order_free)
-        schedule = search(self.layout.problem, alike.objective, space, prices)
+        try:
+            schedule = self._exact(mode)
+        except fusion.SearchTooLarge:
+            schedule = self._bounded(mode)
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
         kernels = {slot: self.priced(slot).kernel(mode, self.fixed) for slot in slots}
         count = self.sequences
         return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
 
+    def _exact(self, mode: Mode) -> fusion.Schedule:
+        """The cheapest schedule. Raises SearchTooLarge."""
+        alike = known_regime(self.layout, mode, self._refused)
+        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
+        space = self.layout.space(order_free=alike.objective.order_free)
+        return search(self.layout.problem, alike.objective, space, prices)
+
     def _price(self, alike: Regime, slot: int, mode: Mode) -> fusion.Price:
         """As the search weighs it."""
         known = alike.unasked(slot)
         return known or self.priced(slot).price(mode, self.fixed, alike.weights[slot])
+
+    def _bounded(self, mode: Mode) -> fusion.Schedule:
+        """A schedule with a bound: every kernel needs its price."""
+        weights = uncovered(self.layout, self._refused)
+        prices = [
+            fusion.Price(weight, 0.0, math.inf)
+            if slot in self._refused
+            else self.priced(slot).price(mode, self.fixed, weight)
+            for slot, weight in enumerate(weights)
+        ]
+        return bounded_search(self.layout.problem, objective_of(mode), prices)
 
 
 def worked(
@@ -224,7 +246,8 @@ def solution(
         for run in schedule.runs
     )
     start_s = 0.0 if mode == "none" else fixed.replay_s
-    return Solution(mode, runs, timeline(issues(runs), start_s, fixed.beyond_s(sequences)))
+    line = timeline(issues(runs), start_s, fixed.beyond_s(sequences))
+    return Solution(mode, runs, line, schedule.gap_s)
 
 
 def issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:

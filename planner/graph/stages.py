@@ -14,6 +14,7 @@ from dataclasses import replace
 import networkx as nx
 
 from planner.graph.types import Block, ModelGraph, Node, Run
+from planner.ops.attention import AttentionScores
 from planner.ops.collective import Send
 from planner.ops.types import Tensor
 
@@ -70,12 +71,16 @@ def layer_count(graph: ModelGraph) -> int:
 def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
     """The sequence cut into stages.
 
-    Raises ValueError where the layers do not fill them, or attend to an encoder's output.
+    Raises ValueError where the layers do not fill them, attend to an encoder's output, or share
+    caches: the one read may be on another stage, and vLLM's Gemma 3n supports no pipeline (no
+    SupportsPP in gemma3n.py).
     """
     if "cross_attention" in graph.op_names:
         raise ValueError(
             "no engine cuts an encoder-decoder model into stages: vLLM's implement no SupportsPP"
         )
+    if any(_shares_cache(block) for block in graph.kinds):
+        raise ValueError("layers that read another layer's cache are not cut into stages")
     counts = layer_counts(layer_count(graph), stages)
     parts: list[list[Run]] = [[] for _ in counts]
     stage, room = 0, counts[0]
@@ -91,6 +96,12 @@ def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
             parts[stage].append(Run(run.kind, taken))
             left, room = left - taken, room - taken
     return tuple(tuple(part) for part in parts)
+
+
+def _shares_cache(block: Block) -> bool:
+    return any(
+        isinstance(node.op, AttentionScores) and node.op.shape.shared for node in block.nodes
+    )
 
 
 def _is_layer(block: Block) -> bool:

@@ -203,7 +203,7 @@ _REPEATED: dict[type[Operator], type[Operator]] = {
 def over_context(spread: Spread, layout: ExpertLayout) -> Spread:
     """The operator of a tensor rank, as one of those that share each sequence's cache.
 
-    Raises ValueError, in words for people, for a cache that keeps a window.
+    Raises ValueError, in words for people, for a cache that keeps a window or that layers share.
     """
     op, ranks = spread.op, layout.context
     if ranks == 1 or op is None:
@@ -213,5 +213,7 @@ def over_context(spread: Spread, layout: ExpertLayout) -> Spread:
         return spread
     if isinstance(op, Attention) and (op.window or op.chunk):
         raise ValueError("a cache that keeps a window is not spread over ranks")
+    if isinstance(op, Attention) and op.shared:
+        raise ValueError("a cache that layers share is not spread over ranks")
     given: dict[str, Any] = {each.name: getattr(op, each.name) for each in fields(op)}
     return replace(spread, op=kind(**given, ranks=ranks))  # type: ignore[call-arg]

@@ -9,7 +9,7 @@ from planner.capture.solve import Solution
 from planner.cost.estimator import BOUNDS
 from planner.num import Number, as_float, is_array, maximum, where
 from planner.plan.cases import LAUNCHES
-from planner.plan.interval import interval, kernel_totals
+from planner.plan.interval import interval, kernel_totals, spread_width
 from planner.plan.prepare import Prepared
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class StepLine:
 
 def step_line(solution: Solution, kind: str, prepared: Prepared) -> StepLine:
     """The line of a solution of steps of a kind."""
-    low_s, high_s = interval(solution, kind, prepared.adjusted.runs) or (float("nan"),) * 2
+    width = spread_width(prepared.question, "pace")
+    known = interval(solution, kind, prepared.adjusted.runs, width)
+    low_s, high_s = known or (float("nan"),) * 2
     return StepLine(solution.timeline.time_s, low_s, high_s, _bound(solution))
 
 

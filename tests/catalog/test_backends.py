@@ -10,15 +10,15 @@ from planner.capture.sizes import expand
 from planner.cost.engine import resolve
 from planner.ops import OPERATORS
 from planner.ops.types import Formats
-from planner.resources import folder
+from planner.spec.catalog import Catalog
 from planner.spec.conditions import version_key
 from planner.spec.expr import names_in
-from planner.spec.load import load_file, load_text
+from planner.spec.load import load_text
 from planner.spec.types import BackendSpec, GpuSpec, Spec
 
-PATHS = sorted((folder("catalog") / "backends").glob("*.yaml"))
-GPUS = {p.stem: load_file(p, "gpu") for p in (folder("catalog") / "gpus").glob("*.yaml")}
-BACKENDS = {path.stem: load_file(path, "backend") for path in PATHS}
+CATALOG = Catalog.standard()
+GPUS = {spec.name: spec for spec in CATALOG.entries("gpu")}
+BACKENDS = {spec.name: spec for spec in CATALOG.entries("backend")}
 
 FACTS = {
     "version",

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sweep_samples import CATALOG, EQUAL, STRUCTURES, check
 from sweep_samples import question as asked_for
+from thoroughness import many
 
 from planner.errors import SpecError
 from planner.plan.assemble import assemble
@@ -23,13 +24,15 @@ def question(text, batch=16, context=4096):
 
 
 @pytest.mark.parametrize("text", STRUCTURES.values(), ids=STRUCTURES)
-@settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=many(2, 5), deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(rows=st.lists(st.tuples(batches, contexts), min_size=2, max_size=3))
 def test_each_row_is_its_own_plan(text, rows):
     """Asked for together, at several contexts of each batch, and one by one."""
     batch, context = (np.array(each) for each in zip(*rows, strict=True))
-    many = np.repeat(batch, 3), np.concatenate([np.roll(context, n) for n in (0, 1, 2)])
-    for asked in ((batch, context), many):
+    more = np.repeat(batch, 3), np.concatenate([np.roll(context, n) for n in (0, 1, 2)])
+    for asked in ((batch, context), more):
         found = decodes(question(text), *asked)
         place = len(asked[0]) // 2
         pair = int(asked[0][place]), int(asked[1][place])

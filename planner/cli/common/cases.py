@@ -48,8 +48,12 @@ def faults_line(faults: Iterable[Fault]) -> str:
 class Planner:
     """Plans deployments of one catalogue; the same one again is not planned again."""
 
-    def __init__(self, catalog: Catalog, cost_model: CostModel = "calibrated") -> None:
+    def __init__(
+        self, catalog: Catalog, cost_model: CostModel = "calibrated", *, spread: bool = True
+    ) -> None:
+        """Without ``spread`` intervals are those of kernels and hosts alone."""
         self._catalog = catalog
+        self._spread = spread
         self._cost_model: CostModel = cost_model
         self._plans: dict[str, Plan] = {}
 
@@ -72,6 +76,8 @@ class Planner:
             if len(self._plans) == _KEPT:
                 self._plans.clear()
             question = ask(case.deployment, self._catalog, self._cost_model)
+            if not self._spread:
+                question = replace(question, spread=None)
             self._plans[asked] = plan_question(question)
         return self._plans[asked]
 

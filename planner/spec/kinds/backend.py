@@ -9,6 +9,7 @@ from pydantic import Field
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.kinds.choices import Choice, TimeChoice
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
 from planner.spec.quantity import Bytes
@@ -80,10 +81,18 @@ class FusionRule(Spec):
         (),
         description="Instead of a pattern: any connected group of operators of these classes",
     )
-    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    max_nodes: int = Field(
+        8,
+        ge=2,
+        le=16,
+        description="Largest group by classes; with `loops` as many results that are stored",
+    )
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
+    )
+    loops: LoopRule | None = Field(
+        None, description="How a compiler joins loops, of groups by classes"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
