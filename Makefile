@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor lab sweep-ray site wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge
 sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
 	$(BIN)/python -m pytest tests/cli -m ray
 
+site: $(VENV)/docs      ## Build the documentation as a site into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
 	$(BIN)/python -m build --wheel
@@ -110,6 +113,10 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
 	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[docs]'
+	@touch $@ $(VENV)/core
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,lint]'
