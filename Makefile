@@ -10,7 +10,8 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor lab sweep-ray site wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor
+.PHONY: serve service-fuzz load lab sweep-ray site wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,17 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
 	mv docs/measured/serving.json.part docs/measured/serving.json
 	$(BIN)/python docs/generate.py
+
+serve: $(VENV)/service  ## Start the service with the example database in serve/
+	mkdir -p serve
+	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db || { rm -f serve/plans.db*; exit 1; }
+	$(BIN)/planner serve --db serve/plans.db
+
+service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
+	$(BIN)/python tests/service/fuzz.py --max-examples 100 --max-time 300
+
+load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
+	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
 
 static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
 	$(BIN)/python docs/static_runs.py
@@ -117,6 +129,14 @@ $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/core
+
+$(VENV)/service: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[service]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/fuzz: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,fuzz]'
+	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,lint]'

@@ -22,7 +22,9 @@ LAYERS = (
     {"plan"},
     {"serving"},
     {"store", "report", "importers", "lab", "calibrate"},
-    {"cli", "service"},
+    {"desk"},
+    {"service"},
+    {"cli"},
     {"__init__", "__main__"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -32,9 +32,9 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """List a KIND: gpus, models, blocks, backends, calibrations, prices, spreads or ops; or all
     kinds.
     """
-    from planner.cli.common import catalogue
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
+    from planner.desk import catalogue
     from planner.report.catalog import catalog_view, kinds_view
     from planner.report.document import to_json
 
@@ -57,8 +57,9 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
 @json_option
 def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """Show the entry NAME of a KIND, with the source of every figure."""
-    from planner.cli.common import catalogue, output
+    from planner.cli.common import output
     from planner.cli.common.planning import catalog_of
+    from planner.desk import catalogue
     from planner.report.catalog import entry_view
     from planner.report.document import to_json
 

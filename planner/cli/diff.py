@@ -63,8 +63,10 @@ def command(
     With --gpu, plan the one deployment A on several GPUs side by side. A price in the file counts
     for its own GPU alone. --set changes every file that is planned.
     """
-    from planner.cli.common.planning import catalog_of, named_plan, plans_on
+    from planner.cli.common.planning import catalog_of, named_plan
+    from planner.desk.comparing import plans_on
     from planner.plan.diff import diff, side_by_side
+    from planner.spec.load import deployments_in
 
     if (b is None) == (gpus is None):
         hint = "planner diff --help"
@@ -74,7 +76,7 @@ def command(
         raise UsageError("--markdown is of two plans, without --json", hint)
     catalog = catalog_of(catalogs)
     if gpus is not None:
-        plans = plans_on(Path(a), gpus.split(","), sets, catalog, cost_model)
+        plans = plans_on(deployments_in(Path(a)), gpus.split(","), sets, catalog, cost_model)
         found = {name: catalog.find("gpu", name) for name in plans}
         _print_gpus(side_by_side(plans, found), as_json)
     if b is not None:

@@ -27,8 +27,8 @@ def command(*, run_id: str, whole: bool, steps: bool, db: str | None, as_json: b
     puts the step off by most comes first, then measured kernels that no rule knows, and kernels of
     the plan that were not found.
     """
-    from planner.cli.common.measured import match_document, matched
     from planner.cli.common.output import show, write
+    from planner.desk.measured import match_document, matched
     from planner.report.document import to_json
     from planner.report.kernel_match import match_view, sequence_view
     from planner.store.database import open_store

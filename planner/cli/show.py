@@ -18,8 +18,8 @@ def command(
     plan_id: str, db: str | None, as_json: bool, explain: bool, only: tuple[str, ...]
 ) -> None:
     """Print the stored plan whose id begins with ID, as it was when it was planned."""
-    from planner.cli.common import archive
     from planner.cli.common.output import show, write
+    from planner.desk import archive
     from planner.report.document import plan_document, to_json
     from planner.report.plan import plan_view
     from planner.store.database import open_store

@@ -29,8 +29,8 @@ def commands(
 
 
 COMMANDS = dict(commands(root, ()))
-NO_TABLES = {("schema",), ("lab", "job"), ("completion",)}
-"""What these print is JSON already, or a shell's script."""
+NO_TABLES = {("schema",), ("lab", "job"), ("completion",), ("serve",)}
+"""What these print is JSON already, a shell's script, or nothing."""
 
 
 def examples(words: tuple[str, ...], run) -> list[str]:

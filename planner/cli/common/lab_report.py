@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner import importers
 from planner.cli.common.lab import CATALOG, Measured, taken
-from planner.cli.common.measured import keep_runs, verdict_document
 from planner.cli.common.planning import catalog_of, keep, plan_of
+from planner.desk.measured import keep_runs, verdict_document
 from planner.errors import UsageError
 from planner.lab.run import RUN
 from planner.lab.step import TRACE

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from planner.cli.common.cases import Planner, fault_line, faults_line
-from planner.cli.common.planning import catalog_of
+from planner.desk.cases import Planner, fault_line, faults_line
 from planner.errors import PlannerError, SpecError
 from planner.plan.batches import batches
 from planner.plan.sweep import Rows, decodes, prefills
 from planner.plan.swept import Line, Swept, line_of
 from planner.serving.loops import loops
 from planner.spec.cases import Case
+from planner.spec.catalog import Catalog
 from planner.spec.question import CostModel, ask
 from planner.spec.sizes import Sizes, sizes_of
 from planner.spec.types import DeploymentSpec
@@ -39,6 +39,8 @@ class Circumstances:
 
     folders: tuple[Path, ...] = ()
     """Of the user's catalogue."""
+    closed: bool = False
+    """Whether names of the catalogue alone count, no paths."""
     cost_model: CostModel = "calibrated"
 
 
@@ -54,7 +56,7 @@ class Worker:
     """Answers tasks in this process."""
 
     def __init__(self, shared: Circumstances) -> None:
-        self._catalog = catalog_of(shared.folders)
+        self._catalog = Catalog.standard(shared.folders, closed=shared.closed)
         self._cost_model: CostModel = shared.cost_model
         self._planner = Planner(self._catalog, shared.cost_model)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.common import archive
+from planner.desk import archive
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,6 +59,21 @@ def keep_runs(
         (stored, True) if store.save_run(stored) else (store.run(stored.run_id), False)
         for stored in found
     ]
+
+
+def record(
+    store: Store, plan_id: str, raw: bytes, runs: Sequence[Run]
+) -> tuple[Plan, list[tuple[StoredRun, bool]]]:
+    """Record the runs of a file beside the stored plan whose id begins so, as `keep_runs`.
+
+    Raises UsageError for an unknown plan too.
+    """
+    row = store.plan(plan_id)
+    plan, _ = archive.restored(row)
+    kept = keep_runs(store, plan, raw, runs)
+    # From here on a run holds its plan; until here it might have been pruned.
+    store.save_plan(row)
+    return plan, kept
 
 
 def plan_of_run(store: Store, plan_id: str | None) -> Plan | None:

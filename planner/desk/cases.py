@@ -1,15 +1,13 @@
-"""Tables of cases: each row planned and judged, written back, and its progress told."""
+"""Tables of cases: each row planned and judged, and written back."""
 
 from __future__ import annotations
 
 import csv
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 
 from planner.errors import Fault, PlannerError, SpecError, UsageError
 from planner.plan.cases import Answer, Predicted, answer
@@ -21,7 +19,6 @@ from planner.spec.columns import ID, PREDICTED, RESULTS
 from planner.spec.question import CostModel, ask
 
 _DIGITS = 6
-_QUIET_S = 1.0
 _KEPT = 256
 
 
@@ -147,28 +144,3 @@ def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]
         raise UsageError(f"cannot write {path}: {error.strerror}", "name a file with -o") from error
     finally:
         part.unlink(missing_ok=True)
-
-
-class Progress:
-    """Told of rows, it says on stderr how many there were so far, from the first second on."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._begun = self._last = monotonic()
-
-    def add(self, rows: int = 1) -> None:
-        """So many more."""
-        self._count += rows
-        now = monotonic()
-        if now - self._last > _QUIET_S:
-            self._last, rate = now, self._count / (now - self._begun)
-            sys.stderr.write(f"{self._count:,} rows planned, {rate:,.0f} a second\n")
-            sys.stderr.flush()
-
-
-def told(rows: Iterable[Answered]) -> Iterator[Answered]:
-    """The rows, their progress told."""
-    progress = Progress()
-    for row in rows:
-        yield row
-        progress.add()

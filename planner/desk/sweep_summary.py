@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from planner.cli.common.sweep_file import Done
-from planner.cli.common.sweep_grid import Piece
-from planner.cli.common.sweep_rows import Row
+from planner.desk.sweep_file import Done
+from planner.desk.sweep_grid import Piece
+from planner.desk.sweep_rows import Row
 from planner.plan.swept import Line
 from planner.spec.columns import RESULTS
 

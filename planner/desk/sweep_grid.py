@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-from planner.cli.common.cases import faults_line
-from planner.cli.common.sweep_rows import Row
-from planner.cli.common.sweep_tasks import Executor, Task
+from planner.desk.cases import faults_line
+from planner.desk.sweep_rows import Row
+from planner.desk.sweep_tasks import Executor, Task
 from planner.errors import SpecError, UsageError
 from planner.plan.swept import Line, Swept
 from planner.spec.axes import Axis, axes
-from planner.spec.load import deployments_in, load_deployment
 from planner.spec.sizes import MOST, Sizes, sizes_in, sizes_of, whole_size
 from planner.spec.types import DeploymentSpec
 
@@ -47,9 +45,10 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A deployment file over axes. Sizes of the load vary fastest."""
+    """A deployment over axes. Sizes of the load vary fastest."""
 
-    file: Path
+    load: Callable[[Sequence[str]], DeploymentSpec]
+    """The deployment with ``--set`` texts applied."""
     sets: tuple[str, ...]
     axes: tuple[Axis, ...]
 
@@ -89,7 +88,7 @@ class Grid:
         self,
     ) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, Any], int, Task]]:
         """Rows before it, what its rows share, what they do not, their count, and the task."""
-        load = deployments_in(self.file)
+        load = self.load
         own_gpu = load(self.sets).gpu
         slow = [axis for axis in self.axes if axis not in self._sizes]
         first = 0
@@ -149,12 +148,14 @@ class Grid:
         return deployment
 
 
-def grid_of(file: Path, sets: tuple[str, ...], overs: Sequence[str]) -> Grid:
+def grid_of(
+    load: Callable[[Sequence[str]], DeploymentSpec], sets: tuple[str, ...], overs: Sequence[str]
+) -> Grid:
     """The grid of ``--over`` texts. Raises UsageError where there are none or they are wrong."""
-    found = axes(overs, load_deployment(file, sets))
+    found = axes(overs, load(sets))
     if not found:
         raise UsageError("a sweep of a FILE needs --over", "as in --over batch=1:512")
-    return Grid(file, sets, found)
+    return Grid(load, sets, found)
 
 
 def _after(task: Task, skip: int) -> Task:

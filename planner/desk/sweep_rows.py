@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from planner.cli.common.cases import faults_line
-from planner.cli.common.sweep_tasks import Executor, Task
+from planner.desk.cases import faults_line
+from planner.desk.sweep_tasks import Executor, Task
 from planner.plan.swept import Line, Swept
 from planner.spec.cases import Case, CaseTable, RawCase
 from planner.spec.sizes import Sizes, sizes_of

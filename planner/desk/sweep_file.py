@@ -10,8 +10,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from planner.cli.common.cases import number_cell, predicted_cells, taken
-from planner.cli.common.sweep_rows import Row
+from planner.desk.cases import number_cell, predicted_cells, taken
+from planner.desk.sweep_rows import Row
 from planner.errors import UsageError
 from planner.plan.swept import Line
 from planner.spec.columns import ID, RESULTS
