@@ -73,7 +73,7 @@ def _names(folder: str, ctx: click.Context) -> list[str]:
 def kinds(ctx: click.Context) -> Iterable[str]:
     """The catalogue's kinds."""
     del ctx
-    from planner.cli.common.catalogue import OPS
+    from planner.desk.catalogue import OPS
     from planner.spec.catalog import FOLDERS
 
     return (*FOLDERS.values(), OPS)
@@ -82,7 +82,7 @@ def kinds(ctx: click.Context) -> Iterable[str]:
 @completer
 def entries(ctx: click.Context) -> Iterable[str]:
     """Entries of the kind that the word before says."""
-    from planner.cli.common.catalogue import OPS, folder_of
+    from planner.desk.catalogue import OPS, folder_of
     from planner.ops import OPERATORS
 
     folder = folder_of(ctx.params.get("kind") or "")

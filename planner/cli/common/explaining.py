@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from planner.cli.common import archive
+from planner.desk import archive
 from planner.errors import UsageError
 from planner.plan.explain import explain, label, named
 from planner.plan.explained import Explained
