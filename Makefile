@@ -11,7 +11,7 @@ SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy
-.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains pictures
+.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains pictures site
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge
 sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
 	$(BIN)/python -m pytest tests/cli -m ray
 
+site: $(VENV)/docs      ## Build the documentation as a site into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
 	$(BIN)/python -m build --wheel
@@ -128,6 +131,10 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
 	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[docs]'
+	@touch $@ $(VENV)/core
 
 $(VENV)/service: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[service]'
