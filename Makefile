@@ -10,7 +10,8 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor fusion-gains lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy
+.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains pictures site
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ lint: $(VENV)/lint      ## ruff and mypy strict
 
 docs: $(VENV)/test      ## Refresh the generated parts of the documentation
 	$(BIN)/python docs/generate.py
+
+pictures: $(VENV)/test  ## Draw the pictures of docs/charts.md
+	$(BIN)/python docs/pictures.py
 
 format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
 	$(BIN)/ruff check --fix planner tests benchmarks docs
@@ -57,6 +61,17 @@ serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, s
 	mv docs/measured/serving.json.part docs/measured/serving.json
 	$(BIN)/python docs/generate.py
 
+serve: $(VENV)/service  ## Start the service with the example database in serve/
+	mkdir -p serve
+	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db || { rm -f serve/plans.db*; exit 1; }
+	$(BIN)/planner serve --db serve/plans.db
+
+service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
+	$(BIN)/python tests/service/fuzz.py --max-examples 100 --max-time 300
+
+load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
+	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
+
 fusion-gains: $(VENV)/calibrate  ## Gains, ratios and capture sizes in the pages on fusion, attention and graphs
 	$(BIN)/python docs/generate.py --apart
 
@@ -82,6 +97,9 @@ lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge
 
 sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
 	$(BIN)/python -m pytest tests/cli -m ray
+
+site: $(VENV)/docs      ## Build the documentation as a site into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
@@ -112,6 +130,18 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[docs]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/service: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[service]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/fuzz: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,fuzz]'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

@@ -39,7 +39,7 @@ def measured(number: int, plan_id: str, step_s: float):
 
 def filled(file: Path, count: int) -> tuple[str, str]:
     """A store with so many runs of one plan and a baseline; the plan and the newest run."""
-    from planner.cli.common.archive import stored
+    from planner.desk.archive import stored
 
     asked = ask(load_text(SPEC.encode(), "deploy.yaml", "deployment"), Catalog.standard())
     plan = assemble(asked)

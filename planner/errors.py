@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, order=True)
@@ -55,13 +56,22 @@ class SpecError(PlannerError):
         self.faults = tuple(sorted(faults, key=lambda fault: fault.where))
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Fault, ...]]]:
+        """Raised in one process, it may be caught in another."""
+        return type(self), (self.faults,)
+
 
 class UsageError(PlannerError):
     """A question that cannot be answered as put: bad option, unknown name, impossible request."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
+        self.message = message
         self.hint = hint
         super().__init__(f"{message} ({hint})" if hint else message)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str | None]]:
+        """Raised in one process, it may be caught in another."""
+        return type(self), (self.message, self.hint)
 
 
 class StoreError(PlannerError):

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "planner"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "units", "num", "registry", "resources", "dtypes"},
+    {"errors", "units", "num", "registry", "resources", "dtypes", "display"},
     {"spec"},
     {"ops"},
     {"graph"},
@@ -21,8 +21,11 @@ LAYERS = (
     {"capture"},
     {"plan"},
     {"serving"},
+    {"charts"},
     {"store", "report", "importers", "lab", "calibrate"},
-    {"cli", "service"},
+    {"desk"},
+    {"service"},
+    {"cli"},
     {"__init__", "__main__"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -38,6 +41,7 @@ ONLY_IN = {
     "fastapi": {"planner/service"},
     "torch": {"planner/lab", "planner/importers/exported"},
     "onnx": {"planner/importers/exported"},
+    "altair": {"planner/charts", "planner/calibrate"},
 }
 """Packages, and the folders that alone may import them."""
 

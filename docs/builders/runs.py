@@ -14,7 +14,7 @@ from typing import Any
 
 from builders.markup import table
 from planner.cli.common.case_groups import Groups, case_document
-from planner.cli.common.cases import Answered, Planner
+from planner.desk.cases import Answered, Planner
 from planner.report.cases import FIGURES
 from planner.spec.cases import open_cases
 from planner.spec.catalog import Catalog

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import catalog_option, example, json_option
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ def command() -> None:
 @command.command(
     "list", short_help="List one kind, or all kinds.", epilog=example("planner catalog list gpus")
 )
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=completing.kinds)
 @catalog_option
 @json_option
 def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """List a KIND: gpus, models, blocks, backends, calibrations, prices, spreads or ops; or all
     kinds.
     """
-    from planner.cli.common import catalogue
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
+    from planner.desk import catalogue
     from planner.report.catalog import catalog_view, kinds_view
     from planner.report.document import to_json
 
@@ -50,14 +51,15 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
     short_help="Show one entry with its sources.",
     epilog=example("planner catalog show gpus rtx-4090"),
 )
-@click.argument("kind")
-@click.argument("name")
+@click.argument("kind", shell_complete=completing.kinds)
+@click.argument("name", shell_complete=completing.entries)
 @catalog_option
 @json_option
 def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """Show the entry NAME of a KIND, with the source of every figure."""
-    from planner.cli.common import catalogue, output
+    from planner.cli.common import output
     from planner.cli.common.planning import catalog_of
+    from planner.desk import catalogue
     from planner.report.catalog import entry_view
     from planner.report.document import to_json
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 
@@ -13,7 +14,7 @@ from planner.cli.common.options import db_option, example, json_option
         "planner kernels 91c0", "planner kernels 91c0 --steps", "planner kernels 91c0 --json"
     ),
 )
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=completing.run_ids)
 @click.option("--all", "whole", is_flag=True, help="Every kernel, and names in full.")
 @click.option("--steps", is_flag=True, help="Also one step in order, launch by launch.")
 @db_option
@@ -26,8 +27,8 @@ def command(*, run_id: str, whole: bool, steps: bool, db: str | None, as_json: b
     puts the step off by most comes first, then measured kernels that no rule knows, and kernels of
     the plan that were not found.
     """
-    from planner.cli.common.measured import match_document, matched
     from planner.cli.common.output import show, write
+    from planner.desk.measured import match_document, matched
     from planner.report.document import to_json
     from planner.report.kernel_match import match_view, sequence_view
     from planner.store.database import open_store

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 from planner.errors import UsageError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         "planner record 3f2a --value 12.3ms --metric step",
     ),
 )
-@click.argument("plan_id", metavar="PLAN")
+@click.argument("plan_id", metavar="PLAN", shell_complete=completing.plan_ids)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--value", metavar="QUANTITY", help="One figure with its unit, in place of a file.")
 @click.option(
@@ -58,9 +59,8 @@ def command(
     The file's format is known by its content, and the file is kept whole. What it does not say of
     the circumstances is taken from the plan; where it contradicts the plan, it is refused.
     """
-    from planner.cli.common.archive import restored
-    from planner.cli.common.measured import keep_runs, run_document, settings
     from planner.cli.common.output import show, write
+    from planner.desk.measured import record, run_document, settings
     from planner.report.document import to_json
     from planner.report.verdicts import recorded_view
     from planner.store.database import open_store
@@ -68,11 +68,7 @@ def command(
     raw, runs = _read(file, value, metric)
     said = settings(sets)
     with open_store(db) as store:
-        row = store.plan(plan_id)
-        plan, _ = restored(row)
-        kept = keep_runs(store, plan, raw, [_with(run, said) for run in runs])
-        # From here on a run holds its plan; until here it might have been pruned.
-        store.save_plan(row)
+        plan, kept = record(store, plan_id, raw, [_with(run, said) for run in runs])
     documents = [run_document(stored) | {"new": new} for stored, new in kept]
     if not as_json:
         show(recorded_view(documents, plan.name, [_kernels(stored, plan) for stored, _ in kept]))

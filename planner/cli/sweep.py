@@ -17,9 +17,9 @@ from planner.cli.common.options import (
 )
 
 if TYPE_CHECKING:
-    from planner.cli.common.sweep_grid import Grid
-    from planner.cli.common.sweep_summary import Summary
-    from planner.cli.common.sweep_tasks import Executor
+    from planner.desk.sweep_grid import Grid
+    from planner.desk.sweep_summary import Summary
+    from planner.desk.sweep_tasks import Executor
     from planner.spec.question import CostModel
 
 
@@ -102,15 +102,16 @@ def command(
     Exits with 1 where no row fits, with 2 where all are wrong, or any of a table.
     """
     from planner.cli.common.executors import executor_of
-    from planner.cli.common.sweep_grid import grid_of
-    from planner.cli.common.sweep_summary import Summary
-    from planner.cli.common.sweep_tasks import Circumstances
+    from planner.desk.sweep_grid import grid_of
+    from planner.desk.sweep_summary import Summary
+    from planner.desk.sweep_tasks import Circumstances
+    from planner.spec.load import deployments_in
 
     _check(file, cases, (*overs, *sets))
     summary = Summary(sort, top)
-    with executor_of(executor, Circumstances(catalogs, cost_model)) as found:
+    with executor_of(executor, Circumstances(catalogs, cost_model=cost_model)) as found:
         if file is not None:
-            columns = _grid(grid_of(file, sets, overs), out, found, summary)
+            columns = _grid(grid_of(deployments_in(file), sets, overs), out, found, summary)
         else:
             assert cases
             columns = _table(cases, out, found, summary)
@@ -141,8 +142,8 @@ def _told(document: dict[str, Any], columns: tuple[str, ...], *, as_json: bool) 
 
 def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) -> tuple[str, ...]:
     """The rows of a grid; the columns that tell them apart."""
-    from planner.cli.common.cases import Progress
-    from planner.cli.common.sweep_file import part_of
+    from planner.cli.common.progress import Progress
+    from planner.desk.sweep_file import part_of
 
     names, progress = tuple(axis.path for axis in grid.axes), Progress()
     with ExitStack() as stack:
@@ -160,9 +161,9 @@ def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) ->
 
 def _table(cases: Path, out: Path | None, executor: Executor, summary: Summary) -> tuple[str, ...]:
     """The rows of a table; the columns that tell them apart."""
-    from planner.cli.common.cases import Progress
-    from planner.cli.common.sweep_file import part_of
-    from planner.cli.common.sweep_rows import case_rows
+    from planner.cli.common.progress import Progress
+    from planner.desk.sweep_file import part_of
+    from planner.desk.sweep_rows import case_rows
     from planner.spec.cases import open_cases
 
     progress = Progress()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from planner.errors import Fault, PlannerError, Where
 
 
@@ -13,3 +15,7 @@ class ImportRefused(PlannerError):  # noqa: N818 - a file is refused, not in err
         self.reason = reason
         self.hint = hint
         super().__init__(str(Fault(where, reason, hint)))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Where, str, str | None]]:
+        """Raised in one process, it may be caught in another."""
+        return type(self), (self.where, self.reason, self.hint)

@@ -42,13 +42,15 @@ _loaded: dict[_Key, CatalogSpec] = {}
 class Catalog:
     """Folders of specs by name; of two of one name the earlier folder's counts."""
 
-    def __init__(self, folders: tuple[Path, ...]) -> None:
+    def __init__(self, folders: tuple[Path, ...], *, closed: bool = False) -> None:
+        """A ``closed`` one has names alone: no path that a text holds is opened."""
         self.folders = folders
+        self._closed = closed
         self._files: dict[str, dict[str, Path]] = {}
         self._specs: dict[tuple[str, Path], CatalogSpec] = {}
 
     @classmethod
-    def standard(cls, extra: Iterable[Path] = ()) -> Catalog:
+    def standard(cls, extra: Iterable[Path] = (), *, closed: bool = False) -> Catalog:
         """The catalogue that ships with the program, after folders of the user's own.
 
         Raises UsageError where an extra folder does not exist.
@@ -57,7 +59,7 @@ class Catalog:
         for folder in folders:
             if not folder.is_dir():
                 raise UsageError(f"there is no catalogue folder {folder}")
-        return cls((*folders, resources.folder("catalog")))
+        return cls((*folders, resources.folder("catalog")), closed=closed)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Names of all specs of a kind, sorted. Raises UsageError for an unknown kind."""
@@ -113,6 +115,8 @@ class Catalog:
         """
         try:
             if is_path(name):
+                if self._closed:
+                    raise UsageError(f"{kind} {name[:80]!r} is a path", _CLOSED_HINT)
                 folder = origin.folder() if origin else Path()
                 if kind == "model" and _HUB_ID.fullmatch(name) and not (folder / name).exists():
                     raise UsageError(f"unknown model {name!r}", _HUB_HINT)
@@ -160,6 +164,7 @@ class Catalog:
         return self._specs[kind, path]
 
 
+_CLOSED_HINT = "here only names of the catalogue are taken"
 _HUB_ID = re.compile(r"[\w-]+/[\w.-]+(?<!\.yaml)(?<!\.yml)(?<!\.json)")
 _HUB_HINT = "a Hugging Face id is not fetched: write model: ./config.json, or a catalogue name"
 

@@ -58,7 +58,12 @@ def deployments_in(path: Path) -> Callable[[Sequence[str]], DeploymentSpec]:
 
     Both raise as `load_file`.
     """
-    reading = read(read_bytes(path), str(path))
+    return deployments_of(read_bytes(path), str(path))
+
+
+def deployments_of(raw: bytes | str, file: str) -> Callable[[Sequence[str]], DeploymentSpec]:
+    """As `deployments_in`, of a text; ``file`` is its name in messages."""
+    reading = read(raw, file)
 
     def with_sets(sets: Sequence[str]) -> DeploymentSpec:
         data, document = overrides.apply(reading.data, reading.document, sets)

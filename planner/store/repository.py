@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    and_,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from planner.errors import UsageError
 from planner.store.removal import RemovalMethods
@@ -61,8 +71,14 @@ class Store(RemovalMethods):
         gpu: str | None = None,
         backend: str | None = None,
         name: str | None = None,
+        *,
+        after: tuple[str, str] | None = None,
     ) -> list[PlanRow]:
-        """The newest plans first, at most ``limit`` (one or more), those that match exactly."""
+        """The newest plans first, at most ``limit`` (one or more), those that match exactly.
+
+        With ``after``, ids of a plan and a result, only those that follow this one. Raises
+        UsageError where it is not there.
+        """
         if limit < 1:
             raise UsageError(f"cannot list {limit} plans", "ask for one or more")
         wanted = {"model": model, "gpu": gpu, "backend": backend, "name": name}
@@ -70,6 +86,8 @@ class Store(RemovalMethods):
             *(plan_table.c[key] == value for key, value in wanted.items() if value is not None)
         )
         with self._reading() as connection:
+            if after is not None:
+                query = query.where(_follows(self._row(connection, *after)))
             rows = connection.execute(_newest_first(query).limit(limit)).mappings().all()
         return [PlanRow(**row) for row in rows]
 
@@ -83,15 +101,19 @@ class Store(RemovalMethods):
 
     def result(self, plan_id: str, result_hash: str) -> StoredPlan:
         """One result of a plan, by whole ids. Raises UsageError when it isn't there."""
+        with self._reading() as connection:
+            return StoredPlan(**self._row(connection, plan_id, result_hash))
+
+    @staticmethod
+    def _row(connection: Connection, plan_id: str, result_hash: str) -> RowMapping:
         columns = plan_table.c
         query = select(plan_table).where(
             columns.plan_id == plan_id, columns.result_hash == result_hash
         )
-        with self._reading() as connection:
-            row = connection.execute(query).mappings().one_or_none()
+        row = connection.execute(query).mappings().one_or_none()
         if row is None:
             raise UsageError(f"plan {plan_id} is not in the store any more", "repeat the command")
-        return StoredPlan(**row)
+        return row
 
     def contents(self) -> Contents:
         """How much there is of everything."""
@@ -102,6 +124,13 @@ class Store(RemovalMethods):
                 for table in counted
             )
         return Contents(plans, runs, len(self.baselines()), self.size_bytes())
+
+
+def _follows(row: RowMapping) -> ColumnElement[bool]:
+    """Later in the order of listings, in which newer rows come first."""
+    at, ids = plan_table.c.created_at, (plan_table.c.plan_id, plan_table.c.result_hash)
+    same = and_(at == row["created_at"], tuple_(*ids) > (row["plan_id"], row["result_hash"]))
+    return or_(at < row["created_at"], same)
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:

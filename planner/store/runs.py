@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
 from planner.errors import UsageError
 from planner.plan.runs import UNITS, KernelTime, Metric, Run, Source, TracedSteps
@@ -70,14 +70,21 @@ class RunMethods(Session):
             figures = _figures(connection, [run_id], singles=True)[run_id]
         return _stored(dict(row), figures)
 
-    def runs(self, limit: int, plan_id: str | None = None) -> list[RunRow]:
-        """The newest runs first, at most ``limit`` (one or more), of one plan where it is given."""
+    def runs(
+        self, limit: int, plan_id: str | None = None, after: str | None = None
+    ) -> list[RunRow]:
+        """The newest runs first, at most ``limit`` (one or more), of one plan where it is given.
+
+        With ``after``, a run's id, only those that follow it. Raises UsageError where none is.
+        """
         if limit < 1:
             raise UsageError(f"cannot list {limit} runs", "ask for one or more")
         query = select(*ROW_COLUMNS)
         if plan_id is not None:
             query = query.where(run_table.c.plan_id == plan_id)
         with self._reading() as connection:
+            if after is not None:
+                query = query.where(_follows(connection, after))
             return run_rows(connection, _newest_first(query).limit(limit))
 
     def every_run(self) -> Iterator[StoredRun]:
@@ -95,6 +102,16 @@ def run_rows(connection: Connection, query: Select[Any]) -> list[RunRow]:
     rows = connection.execute(query).mappings().all()
     figures = _figures(connection, [row["run_id"] for row in rows], singles=False)
     return [RunRow(**row, metrics=_metrics(figures[row["run_id"]])) for row in rows]
+
+
+def _follows(connection: Connection, run_id: str) -> ColumnElement[bool]:
+    """Later in the order of listings, in which newer rows come first."""
+    columns = run_table.c
+    at = connection.scalar(select(columns.recorded_at).where(columns.run_id == run_id))
+    if at is None:
+        raise UsageError(f"run {run_id} is not in the store any more", "begin at the first page")
+    same = and_(columns.recorded_at == at, columns.run_id > run_id)
+    return or_(columns.recorded_at < at, same)
 
 
 def _newest_first(query: Select[Any]) -> Select[Any]:

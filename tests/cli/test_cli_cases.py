@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.cli.common.cases import Planner
+from planner.desk.cases import Planner
 from planner.plan.assemble import assemble
 from planner.spec.cases import open_cases
 from planner.spec.catalog import Catalog

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli.common.sweep_file import part_of
 from planner.cli.sweep import command
+from planner.desk.sweep_file import part_of
 from planner.plan.assemble import assemble
 from planner.plan.cases import predictions
 from planner.plan.swept import RANKINGS

@@ -7,8 +7,9 @@ from threading import Thread
 import pytest
 
 from planner.cli.common.executors import Cluster, answer
-from planner.cli.common.sweep_grid import grid_of
-from planner.cli.common.sweep_tasks import Circumstances, Local
+from planner.desk.sweep_grid import grid_of
+from planner.desk.sweep_tasks import Circumstances, Local
+from planner.spec.load import deployments_in
 
 ray = pytest.importorskip("ray", reason="`make sweep-ray` installs it")
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -54,7 +55,7 @@ def test_a_dead_node_loses_nothing(nodes, deployment, tmp_path):
         nodes.remove_node(other, allow_graceful=False)
         gone.touch()
 
-    grid = grid_of(Path(deployment), (), OVER)
+    grid = grid_of(deployments_in(Path(deployment)), (), OVER)
     killer = Thread(target=kill, daemon=True)
     killer.start()
     found = rows(grid, Cluster(Circumstances(), ray, held))

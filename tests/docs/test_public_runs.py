@@ -6,7 +6,7 @@ import pytest
 from docs_pages import ROOT
 
 from planner.cli.common.case_groups import refusal
-from planner.cli.common.cases import Planner
+from planner.desk.cases import Planner
 from planner.spec.cases import open_cases
 from planner.spec.catalog import Catalog
 

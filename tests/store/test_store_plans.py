@@ -230,3 +230,18 @@ def test_threads_may_share_a_store(store):
         saved = list(threads.map(store.save_plan, map(example_plan, range(40))))
     assert saved == [True] * 40
     assert len(store.plans(100)) == 40
+
+
+def test_plans_are_listed_page_by_page(store):
+    """Three of one moment, then two older: pages of two are (0, 1), (2, 3), (4)."""
+    moment = example_plan().created_at
+    for number, later in enumerate((1, 1, 1, 0, 0)):
+        at = moment + timedelta(seconds=later)
+        store.save_plan(example_plan(number, created_at=at))
+    pages, after = [], None
+    while rows := store.plans(2, after=after):
+        pages.append([int(row.plan_id, 16) for row in rows])
+        after = (rows[-1].plan_id, rows[-1].result_hash)
+    assert pages == [[0, 1], [2, 3], [4]]
+    with pytest.raises(UsageError, match="not in the store"):
+        store.plans(2, after=("ff", "ff"))

@@ -8,7 +8,7 @@ from itertools import chain
 
 from pydantic import BaseModel
 
-from planner.cli.common.catalogue import faults_of
+from planner.desk.catalogue import faults_of
 from planner.errors import SpecError
 from planner.graph.build import model_graph
 from planner.graph.totals import parameters

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from planner.cli.common.cases import Answered, result_cells
+from planner.desk.cases import Answered, result_cells
 from planner.errors import UsageError
 from planner.plan.cases import Held, tally
 from planner.plan.circumstances import planned

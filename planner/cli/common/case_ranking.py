@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.calibrate.ranking import Option, choice
 from planner.cli.common.case_groups import refusal
-from planner.cli.common.cases import Answered
+from planner.desk.cases import Answered
 from planner.plan.cases import METRICS
 from planner.plan.expected import cost
 from planner.spec.cases import CaseTable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from planner.cli.common.sweep_tasks import Circumstances, Executor, Local, Task, Worker
+from planner.desk.sweep_tasks import Circumstances, Executor, Local, Task, Worker
 from planner.errors import UsageError
 from planner.plan.swept import Line, Swept
 

@@ -17,9 +17,10 @@ def judged(
 
     from planner.cli.common.case_groups import Groups, by_columns, case_document
     from planner.cli.common.case_ranking import Ranked
-    from planner.cli.common.cases import Planner, told, written
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
+    from planner.cli.common.progress import told
+    from planner.desk.cases import Planner, written
     from planner.errors import UsageError
     from planner.report.cases import cases_view
     from planner.report.document import to_json

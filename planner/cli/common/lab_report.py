@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner import importers
 from planner.cli.common.lab import CATALOG, Measured, taken
-from planner.cli.common.measured import keep_runs, verdict_document
 from planner.cli.common.planning import catalog_of, keep, plan_of
+from planner.desk.measured import keep_runs, verdict_document
 from planner.errors import UsageError
 from planner.lab.run import RUN
 from planner.lab.step import TRACE
@@ -102,7 +102,7 @@ def _files(out: Path) -> list[Path]:
 def _drawn(measured: Measured) -> list[str]:
     """The roofline as a page and a picture; a note where what draws them is missing."""
     from planner.calibrate.from_lab import ceilings
-    from planner.report.charts import save_chart
+    from planner.charts.files import save_chart
     from planner.report.roofline_chart import roofline_chart
 
     try:

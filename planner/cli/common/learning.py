@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.common import archive
+from planner.desk import archive
 from planner.errors import Fault, PlannerError, SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _table_runs(path: Path, wanted: Wanted, catalog: Catalog) -> Iterator[Record
     Raises SpecError with the faults of all rows that are wrong.
     """
     from planner.calibrate.whole_runs import Recorded
-    from planner.cli.common.cases import Planner
+    from planner.desk.cases import Planner
     from planner.plan.cases import run_of
     from planner.spec.cases import open_cases
 

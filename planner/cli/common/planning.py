@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.common import archive
+from planner.desk import archive
 from planner.errors import UsageError
 from planner.plan.types import Plan
 from planner.serving.plan import plan_question
@@ -81,26 +81,3 @@ def keep(plan: Plan, advice: Sequence[Advice] | None, db: str | None) -> str:
     with open_store(db) as store:
         fresh = store.save_plan(archive.stored(plan, advice))
         return f"saved in {store.place}" if fresh else f"already known in {store.place}"
-
-
-def plans_on(
-    file: Path,
-    gpus: Sequence[str],
-    sets: Sequence[str],
-    catalog: Catalog,
-    cost_model: CostModel = "calibrated",
-) -> dict[str, Plan]:
-    """The plans of one deployment on several GPUs, in the order given.
-
-    The file's price is its own GPU's: on others the deployment has none. Raises UsageError for an
-    unknown GPU.
-    """
-    names = list(dict.fromkeys(name.strip() for name in gpus))
-    for name in names:
-        catalog.find("gpu", name)
-    own = load_deployment(file, sets).gpu
-    elsewhere = {name: [*sets, f"gpu={name}", "price=null"] for name in names}
-    return {
-        name: plan_of(file, sets if name == own else elsewhere[name], catalog, cost_model)
-        for name in names
-    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.calibrate.spread import Deviation
-    from planner.cli.common.cases import Answered
+    from planner.desk.cases import Answered
     from planner.spec.types import SpreadSpec
 
 _GUESSED = {"load", "trap"}
@@ -22,8 +22,8 @@ def gathered(
 
     Raises UsageError and SpecError as `open_cases`.
     """
-    from planner.cli.common.cases import Planner
     from planner.cli.common.planning import catalog_of
+    from planner.desk.cases import Planner
     from planner.spec.cases import open_cases
 
     planner = Planner(catalog_of(catalogs), spread=False)
