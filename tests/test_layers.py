@@ -21,6 +21,7 @@ LAYERS = (
     {"capture"},
     {"plan"},
     {"serving"},
+    {"charts"},
     {"store", "report", "importers", "lab", "calibrate"},
     {"desk"},
     {"service"},
@@ -40,6 +41,7 @@ ONLY_IN = {
     "fastapi": {"planner/service"},
     "torch": {"planner/lab", "planner/importers/exported"},
     "onnx": {"planner/importers/exported"},
+    "altair": {"planner/charts", "planner/calibrate"},
 }
 """Packages, and the folders that alone may import them."""
 

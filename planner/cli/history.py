@@ -29,7 +29,7 @@ from planner.cli.common.options import db_option, example, json_option
     "--chart",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw it too: .html (needs no network), .png, .svg, or .json for Vega-Lite.",
+    help="Draw it too: .html (needs no network), .png, .svg, .pdf, or .json for Vega-Lite.",
 )
 @db_option
 @json_option
@@ -46,9 +46,9 @@ def command(
 
     Charts need `pip install 'inference-planner[charts]'`.
     """
+    from planner.charts.files import format_of, save_chart
     from planner.cli.common.output import show, write
     from planner.desk.history import history_rows
-    from planner.report.charts import format_of, save_chart
     from planner.report.document import to_json
     from planner.report.verdicts import history_view
     from planner.store.database import open_store
@@ -58,7 +58,7 @@ def command(
     with open_store(db) as store:
         rows = history_rows(store, limit, plan_id=plan_id, baseline=baseline)
     if chart is not None:
-        from planner.report.history_chart import history_chart
+        from planner.charts.history import history_chart
 
         save_chart(history_chart(rows), chart)
     if as_json:

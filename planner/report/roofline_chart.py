@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.report.charts import altair
+from planner.charts.files import altair
 from planner.report.lab import Point, intensity
 from planner.spec.types import GpuSpec
 

@@ -102,7 +102,7 @@ def _files(out: Path) -> list[Path]:
 def _drawn(measured: Measured) -> list[str]:
     """The roofline as a page and a picture; a note where what draws them is missing."""
     from planner.calibrate.from_lab import ceilings
-    from planner.report.charts import save_chart
+    from planner.charts.files import save_chart
     from planner.report.roofline_chart import roofline_chart
 
     try:

@@ -9,7 +9,13 @@ from typing import Any
 
 from planner.errors import UsageError
 
-FORMATS: Mapping[str, str] = {".html": "html", ".json": "json", ".png": "png", ".svg": "svg"}
+FORMATS: Mapping[str, str] = {
+    ".html": "html",
+    ".json": "json",
+    ".pdf": "pdf",
+    ".png": "png",
+    ".svg": "svg",
+}
 """By the end of a file's name. HTML holds all its scripts, so it needs no network."""
 INSTALL = "pip install 'inference-planner[charts]'"
 _PIXELS_PER_INCH = 144
@@ -49,6 +55,14 @@ def save_chart(chart: Any, file: Path) -> None:
         chart.save(str(file), format=kind, **options)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}", "name a file") from error
+
+
+def svg(chart: Any) -> str:
+    """A chart of Altair as the text of an SVG picture: no script, no font, no network."""
+    import vl_convert
+
+    found: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return found
 
 
 class _InScript(json.JSONEncoder):

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from planner.charts.files import altair
+from planner.charts.theme import Theme, finish
 from planner.errors import UsageError
 from planner.plan.runs import UNITS
-from planner.report.charts import altair
-from planner.report.verdicts import figure
+from planner.units import show_seconds
 
 _TITLES: Mapping[str, str] = {
     "step": "Time of a step",
@@ -31,7 +32,7 @@ Row = Mapping[str, Any]
 """As ``planner history --json`` prints it, its moment as a datetime."""
 
 
-def history_chart(rows: Sequence[Row]) -> Any:
+def history_chart(rows: Sequence[Row], *, theme: Theme = "light") -> Any:
     """A chart of Altair. Raises UsageError when there is nothing to draw, or no Altair."""
     if not rows:
         raise UsageError("no recorded run matches", "`planner record PLAN FILE` keeps one")
@@ -46,23 +47,12 @@ def history_chart(rows: Sequence[Row]) -> Any:
         _panel(alt, list(members), margin) for _, members in groupby(sorted(rows, key=key), key)
     ]
     runs, plans = (len({row[name] for row in rows} - {None}) for name in ("run_id", "plan_id"))
-    title = alt.TitleParams(
-        "Measured and predicted over time",
-        subtitle=[
-            f"{_count(runs, 'run')} of {_count(plans, 'plan')}, {_days(first, last)} (UTC)",
-            "points: measured; line: predicted; band: 80 % interval of the prediction",
-        ],
-        anchor="start",
-        offset=14,
-    )
+    subtitle = [
+        f"{_count(runs, 'run')} of {_count(plans, 'plan')}, {_days(first, last)} (UTC)",
+        "points: measured; line: predicted; band: 80 % interval of the prediction",
+    ]
     whole = alt.vconcat(*panels, spacing=18).resolve_scale(x="shared", color="shared")
-    return (
-        whole.properties(title=title)
-        .configure_view(stroke="#ddd")
-        .configure_axis(gridColor="#eee")
-        .configure_axisY(minExtent=45)
-        .configure_legend(labelLimit=300)
-    )
+    return finish(whole, "Measured and predicted over time", subtitle, theme)
 
 
 def _panel(alt: Any, rows: Sequence[Row], margin: timedelta) -> Any:
@@ -89,7 +79,9 @@ def _predicted(alt: Any, spans: Any) -> tuple[Any, Any]:
 def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:
     """A thin line from run to run, a point each, and the names of baselines."""
     x = alt.X("at:T", scale=alt.Scale(type="utc"), title=None)
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5), title=unit)
+    y = alt.Y(
+        "value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, minExtent=45), title=unit
+    )
     kinds = alt.Scale(domain=["run", "baseline"], range=["circle", "diamond"])
     placed = points.encode(x=x, y=y)
     trend = placed.mark_line(size=1, opacity=0.5).encode(color=_colour(alt))
@@ -132,8 +124,8 @@ def _point(row: Row, factor: float) -> dict[str, Any]:
         "baseline": row["baseline"],
         "when": f"{row['recorded_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S}",
         "tool": row["tool"],
-        "measured": figure(row["metric"], row["measured"]),
-        "predicted": "–" if predicted is None else figure(row["metric"], predicted),
+        "measured": _shown(row["metric"], row["measured"]),
+        "predicted": "–" if predicted is None else _shown(row["metric"], predicted),
         "ratio": "–" if ratio is None else f"{ratio:.3f}",
     }
 
@@ -165,6 +157,10 @@ def _plan(row: Row) -> str:
     if row["plan_id"] is None:
         return "no plan"
     return f"{row['plan'] or 'a plan elsewhere'} ({row['plan_id'][:8]})"
+
+
+def _shown(metric: str, value: float) -> str:
+    return show_seconds(value) if UNITS[metric] == "s" else f"{value:,.4g} tokens/s"
 
 
 def _iso(moment: datetime) -> str:

@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from planner.charts.files import format_of, save_chart
+from planner.charts.history import history_chart
 from planner.errors import UsageError
-from planner.report.charts import format_of, save_chart
-from planner.report.history_chart import history_chart
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -219,9 +219,9 @@ def test_json_is_vega_lite(chart, tmp_path):
     assert len(spec["vconcat"]) == 1
 
 
-@pytest.mark.parametrize("name", ["chart.pdf", "chart", ".html"])
+@pytest.mark.parametrize("name", ["chart.gif", "chart", ".html"])
 def test_a_name_without_a_known_end_is_refused(tmp_path, name):
-    with pytest.raises(UsageError, match=r"let the name end in .html, .json, .png, .svg"):
+    with pytest.raises(UsageError, match=r"let the name end in .html, .json, .pdf, .png, .svg"):
         format_of(tmp_path / name)
 
 

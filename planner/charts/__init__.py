@@ -1,0 +1,1 @@
+"""Pictures of plans, comparisons, choices and histories: values in, charts of Altair out."""
