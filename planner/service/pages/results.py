@@ -1,0 +1,103 @@
+"""Runs and baselines: uploaded, judged, accepted, shown over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from planner.desk.history import history_rows
+from planner.desk.judging import judged
+from planner.errors import UsageError
+from planner.plan.runs import UNITS
+from planner.service.bodies import After, RunId
+from planner.service.desk import Served
+from planner.service.pages import pictures
+from planner.service.pages.answers import PageRoute, onward, page
+from planner.service.pages.forms import Form, file_in, text_in
+from planner.service.problems import absent_is_404
+from planner.service.routes.baselines import Name
+from planner.service.routes.runs import recorded
+from planner.store.repository import Store
+from planner.store.types import BaselineRow, RunRow
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_ROWS = 50
+
+
+@router.get("/runs")
+async def list_(request: Request, desk: Served, after: After = None) -> Response:
+    """Recorded runs, the newest first."""
+    rows: list[RunRow] = await desk.read(lambda store: store.runs(_ROWS + 1, None, after))
+    following = rows[_ROWS - 1].run_id if len(rows) > _ROWS else None
+    return page(request, "runs.html", rows=rows[:_ROWS], following=following)
+
+
+@router.post("/runs")
+async def upload(desk: Served, form: Form) -> Response:
+    """Record the runs of a file beside their plan, and show the verdict on the first."""
+    plan_id = text_in(form, "plan", 12)
+    found = await recorded(desk, plan_id, await file_in(form, "file"))
+    if len(found) > 1:
+        return onward(f"/plans/{plan_id}#runs")
+    return onward(f"/runs/{found[0]['run_id']}")
+
+
+@router.get("/runs/{run_id}")
+async def one(request: Request, desk: Served, run_id: RunId) -> Response:
+    """A run and whether it is good enough."""
+
+    def found(store: Store) -> dict[str, Any]:
+        with absent_is_404():
+            store.run(run_id)
+        stored, verdict = judged(store, run_id, None)
+        names = [row.name for row in store.baselines() if row.run_id == stored.run_id]
+        return {"stored": stored, "verdict": verdict, "names": names}
+
+    return page(request, "run.html", units=UNITS, **await desk.read(found))
+
+
+@router.get("/baselines")
+async def names(request: Request, desk: Served) -> Response:
+    """What every name stands for."""
+    return page(request, "baselines.html", rows=await desk.read(lambda store: store.baselines()))
+
+
+@router.post("/baselines")
+async def accept(desk: Served, form: Form) -> Response:
+    """Let a name stand for a run."""
+    name, run_id = text_in(form, "name", 100), text_in(form, "run", 12)
+    by = text_in(form, "by", 100)
+    if not by.isprintable():
+        raise UsageError("by: a name of printable characters")
+
+    def change(store: Store) -> BaselineRow:
+        with absent_is_404():
+            return store.set_baseline(name, store.run(run_id).run_id, by)
+
+    row = await desk.write(change)
+    return onward(f"/runs/{row.run_id}")
+
+
+@router.get("/baselines/{name}")
+async def baseline(request: Request, desk: Served, name: Name) -> Response:
+    """What a name stood for, and its plan's figures over time."""
+
+    def found(store: Store) -> dict[str, Any]:
+        with absent_is_404():
+            chain = store.baseline_history(name)
+        return {"chain": chain, "rows": history_rows(store, _ROWS, baseline=name)}
+
+    return page(request, "baseline.html", name=name, **await desk.read(found))
+
+
+@router.get("/baselines/{name}/history.svg")
+async def history(desk: Served, name: Name, theme: pictures.Theme = "light") -> Response:
+    """Predicted and measured figures of a baseline's plan over time."""
+
+    def rows(store: Store) -> list[dict[str, Any]]:
+        with absent_is_404():
+            store.baseline(name)
+        return history_rows(store, _ROWS, baseline=name)
+
+    return await pictures.history(desk, await desk.read(rows), theme)
