@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from planner.desk.history import history_rows
 from planner.desk.judging import judged
@@ -16,8 +17,7 @@ from planner.service.pages import pictures
 from planner.service.pages.answers import PageRoute, onward, page
 from planner.service.pages.forms import Form, file_in, text_in
 from planner.service.problems import absent_is_404
-from planner.service.routes.baselines import Name
-from planner.service.routes.runs import recorded
+from planner.service.routes.runs import Baseline, recorded
 from planner.store.repository import Store
 from planner.store.types import BaselineRow, RunRow
 
@@ -58,9 +58,24 @@ async def one(request: Request, desk: Served, run_id: RunId) -> Response:
 
 
 @router.get("/baselines")
-async def names(request: Request, desk: Served) -> Response:
-    """What every name stands for."""
+async def names(request: Request, desk: Served, name: Baseline = None) -> Response:
+    """What every name stands for; or what one stood for, and its plan's figures over time."""
+    if name is not None:
+        return page(request, "baseline.html", name=name, **await desk.read(_story(name)))
     return page(request, "baselines.html", rows=await desk.read(lambda store: store.baselines()))
+
+
+def _story(name: str) -> Callable[[Store], dict[str, Any]]:
+    """Names may hold a slash, so that they stand in queries and not in paths."""
+
+    def found(store: Store) -> dict[str, Any]:
+        with absent_is_404():
+            chain = store.baseline_history(name)
+        of_plan = store.run(chain[0].run_id).plan_id is not None
+        rows = history_rows(store, _ROWS, baseline=name) if of_plan else []
+        return {"chain": chain, "rows": rows}
+
+    return found
 
 
 @router.post("/baselines")
@@ -79,25 +94,10 @@ async def accept(desk: Served, form: Form) -> Response:
     return onward(f"/runs/{row.run_id}")
 
 
-@router.get("/baselines/{name}")
-async def baseline(request: Request, desk: Served, name: Name) -> Response:
-    """What a name stood for, and its plan's figures over time."""
-
-    def found(store: Store) -> dict[str, Any]:
-        with absent_is_404():
-            chain = store.baseline_history(name)
-        return {"chain": chain, "rows": history_rows(store, _ROWS, baseline=name)}
-
-    return page(request, "baseline.html", name=name, **await desk.read(found))
-
-
-@router.get("/baselines/{name}/history.svg")
-async def history(desk: Served, name: Name, theme: pictures.Theme = "light") -> Response:
+@router.get("/baselines/history.svg")
+async def history(
+    desk: Served, name: Annotated[str, Query(max_length=100)], theme: pictures.Theme = "light"
+) -> Response:
     """Predicted and measured figures of a baseline's plan over time."""
-
-    def rows(store: Store) -> list[dict[str, Any]]:
-        with absent_is_404():
-            store.baseline(name)
-        return history_rows(store, _ROWS, baseline=name)
-
-    return await pictures.history(desk, await desk.read(rows), theme)
+    found = await desk.read(_story(name))
+    return await pictures.history(desk, found["rows"], theme)
