@@ -40,7 +40,8 @@ def of_plan(plan: Plan, result_hash: str) -> tuple[Picture, ...]:
         "batch": "Time of a step and throughput by batch",
         "context": "Time of a step and throughput by context",
     }
-    names = list(work.DRAWINGS) if plan.step.kind == "decode" else list(work.DRAWINGS[:3])
+    swept = (plan.deployment.get("step") or {}).get("decode") is not None
+    names = work.DRAWINGS if swept else work.DRAWINGS[:3]
     return tuple(
         Picture(
             f"/plans/{plan.plan_id}/charts/{name}.svg?of={result_hash[:12]}&theme=", said[name], name

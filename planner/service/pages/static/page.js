@@ -1,7 +1,7 @@
 "use strict";
 
 // Theme: as the system, light, dark. Charts are pictures, so their sources follow.
-const THEMES = { "": "as the system", light: "light", dark: "dark" };
+const THEMES = { "": "system", light: "light", dark: "dark" };
 const MEDIA = { "": "(prefers-color-scheme: dark)", light: "not all", dark: "all" };
 
 function showTheme() {
