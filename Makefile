@@ -6,9 +6,12 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC   ?= specs/qwen2.5-7b-rtx4090.yaml
 TORCH  ?= torch==2.13.0
 DEVICE ?= cpu
+# One process a core, each with its own PostgreSQL; `make test SHARED=` runs all in one.
+SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test lint docs format bench accuracy serving-accuracy lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor
+.PHONY: serve service-fuzz load lab sweep-ray wheel clean
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +20,10 @@ plan: $(VENV)/core      ## Set up, plan SPEC and store the plan
 	$(BIN)/planner plan $(SPEC)
 
 test: $(VENV)/test      ## Set up, run the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SHARED)
+
+thorough: $(VENV)/test  ## The suite with many more examples in tests of properties
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(SHARED)
 
 lint: $(VENV)/lint      ## ruff and mypy strict
 	$(BIN)/ruff check planner tests benchmarks docs
@@ -50,6 +56,33 @@ accuracy: $(VENV)/calibrate  ## Errors of the kernel models, and residual plots 
 serving-accuracy: $(VENV)/calibrate  ## Errors on public serving measurements, some minutes
 	$(BIN)/planner validate --source aiconfigurator --rows all --json --summary > docs/measured/serving.json.part
 	mv docs/measured/serving.json.part docs/measured/serving.json
+	$(BIN)/python docs/generate.py
+
+serve: $(VENV)/service  ## Start the service with the example database in serve/
+	mkdir -p serve
+	test -e serve/plans.db || PATH="$(CURDIR)/$(BIN):$$PATH" sh docs/examples/serve/fill.sh serve/plans.db || { rm -f serve/plans.db*; exit 1; }
+	$(BIN)/planner serve --db serve/plans.db
+
+service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
+	$(BIN)/python tests/service/fuzz.py --max-examples 100
+
+load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
+	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
+
+static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
+	$(BIN)/python docs/static_runs.py
+	$(BIN)/python docs/generate.py
+
+public-runs: $(VENV)/core  ## Public runs of servers beside their plans, and the spread of intervals
+	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv --out catalog/spreads
+	$(BIN)/planner validate docs/measured/served-runs.csv --by backend.name,figure --json > docs/measured/served-runs.json.part
+	mv docs/measured/served-runs.json.part docs/measured/served-runs.json
+	$(BIN)/python docs/generate.py
+
+inductor: $(VENV)/lab   ## Kernels of plans beside TorchInductor's, a quarter of an hour
+	$(BIN)/python -m pytest tests/lab/test_inductor_torch.py -m torch
+	$(BIN)/planner validate --source inductor --json > docs/measured/inductor.json.part
+	mv docs/measured/inductor.json.part docs/measured/inductor.json
 	$(BIN)/python docs/generate.py
 
 lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge this machine
@@ -88,6 +121,14 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
+	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/service: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[service]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/fuzz: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[test,fuzz]'
 	@touch $@ $(VENV)/core $(VENV)/test
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python

@@ -170,7 +170,7 @@ asked = ask(load_text(text, "deploy.yaml"), Catalog.standard())
 draw = np.random.default_rng(0)
 found = decodes(asked, draw.integers(1, 65_536, 1_000_000), draw.integers(1, 131_072, 1_000_000))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-json.dump({"peak_bytes": peak, "rows": len(found.step_s)}, sys.stdout)
+json.dump({"peak_bytes": peak, "rows": len(found.steps)}, sys.stdout)
 """
 
 

@@ -24,6 +24,7 @@ from builders import (  # noqa: E402 - found through sys.path
     choosing,
     claims,
     commands,
+    inductor,
     kernel_shapes,
     kernels,
     kv_capacity,
@@ -32,9 +33,12 @@ from builders import (  # noqa: E402 - found through sys.path
     questions,
     runs,
     scheduling,
+    served,
+    service,
     serving_accuracy,
     sessions,
     specs,
+    static_accuracy,
     whole_models,
 )
 
@@ -48,14 +52,18 @@ PAGES = (
     "docs/cli.md",
     "docs/extending.md",
     "docs/import.md",
+    "docs/inductor.md",
     "docs/json.md",
     "docs/memory.md",
     "docs/model.md",
+    "docs/public-runs.md",
     "docs/questions.md",
     "docs/scheduling.md",
+    "docs/service.md",
     "docs/serving-accuracy.md",
     "docs/serving.md",
     "docs/specs.md",
+    "docs/static-accuracy.md",
     "docs/sweeps.md",
 )
 """Pages with generated parts."""
@@ -77,11 +85,17 @@ _PARTS: dict[str, Callable[[], str]] = {
     "shapes": kernel_shapes.shapes,
     "widths": kernels.widths,
     "questions": questions.figures,
+    "service-routes": service.routes,
+    "service-limits": service.limits,
+    "service-load": service.load,
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
     **{f"whole-{name}": part for name, part in whole_models.PARTS.items()},
+    **{f"served-{name}": part for name, part in served.PARTS.items()},
+    **{f"inductor-{name}": part for name, part in inductor.PARTS.items()},
     **{f"serving-{name}": part for name, part in serving_accuracy.PARTS.items()},
+    **{f"static-{name}": part for name, part in static_accuracy.PARTS.items()},
     **{f"scheduling-{name}": part for name, part in scheduling.PARTS.items()},
     **{f"accuracy-{name}": part for name, part in accuracy.PARTS.items()},
 }
@@ -93,6 +107,7 @@ _PARTS_OF: dict[str, Callable[[str], str]] = {
     "cells": accuracy.by_gpu,
     "runs": runs.others,
     "serving": serving_accuracy.groups,
+    "static": static_accuracy.groups,
 }
 """Parts that need a word on what: a class, a kernel family, or a basis."""
 

@@ -76,6 +76,11 @@ def any_nonzero(value: Number) -> bool:
     return bool(value.any()) if is_array(value) else bool(value)
 
 
+def is_one(value: Number) -> bool:
+    """Whether it is one: a question of structure, the same for all rows of an array."""
+    return bool((value == 1).all()) if is_array(value) else bool(value == 1)
+
+
 def expm1(value: Number) -> Number:
     """e^value − 1, exact near nought."""
     if not is_array(value):
@@ -83,6 +88,24 @@ def expm1(value: Number) -> Number:
     import numpy as np
 
     return np.expm1(value)
+
+
+def log(value: Number) -> Number:
+    """The natural logarithm."""
+    if not is_array(value):
+        return math.log(value)
+    import numpy as np
+
+    return np.log(value)
+
+
+def exp(value: Number) -> Number:
+    """e^value."""
+    if not is_array(value):
+        return math.exp(value)
+    import numpy as np
+
+    return np.exp(value)
 
 
 def square_root(value: Number) -> Number:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "planner"
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text("utf-8"), str(path)) for path in FILES}
 
 LAYERS = (
     {"errors", "units", "num", "registry", "resources", "dtypes"},
@@ -56,6 +56,11 @@ MOST_LINES = 300
 MOST_FUNCTION_LINES = 40
 
 
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8"), str(path)) for path in FILES}
+
+
 def name(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
@@ -79,7 +84,7 @@ def imports(tree: ast.Module, inside: Path) -> Iterator[tuple[str, int]]:
 
 
 def uses(path: Path) -> Iterator[tuple[str, int]]:
-    return imports(TREES[path], path)
+    return imports(trees()[path], path)
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -121,7 +126,7 @@ def test_bottom_modules_do_not_import_each_other_in_a_circle():
 def test_a_package_is_imported_only_in_its_folders(package):
     found = []
     for path in [*FILES, *sorted((ROOT / "migrations").rglob("*.py"))]:
-        tree = TREES.get(path) or ast.parse(path.read_text("utf-8"))
+        tree = trees().get(path) or ast.parse(path.read_text("utf-8"))
         home = path.relative_to(ROOT).as_posix()
         if any(home.startswith(f"{folder}/") for folder in ONLY_IN[package]):
             continue
@@ -144,7 +149,7 @@ def test_from_operators_to_serving_nothing_reads_clock_environment_network_or_di
         ]
         found += [
             f"{name(path)}:{node.lineno}: open()"
-            for node in ast.walk(TREES[path])
+            for node in ast.walk(trees()[path])
             if isinstance(node, ast.Call)
             and (
                 (isinstance(node.func, ast.Name) and node.func.id in {"open", "print", "input"})
@@ -162,7 +167,7 @@ def test_only_the_command_line_prints_or_exits():
         f"{name(path)}:{node.lineno}"
         for path in FILES
         if layer(path) not in ("cli", "service", "lab", "__main__")
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(trees()[path])
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"print", "exit", "quit"}
@@ -170,10 +175,9 @@ def test_only_the_command_line_prints_or_exits():
     assert not found
 
 
-def test_files_stay_short(capsys):
+def test_files_stay_short(record_property):
     lines = {name(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
-    with capsys.disabled():
-        print(f"\nplanner: {sum(lines.values())} lines in {len(lines)} files")  # noqa: T201
+    record_property("planner", f"{sum(lines.values())} lines in {len(lines)} files")
     assert not {file: n for file, n in lines.items() if n > MOST_LINES}
 
 
@@ -181,21 +185,21 @@ def test_functions_stay_short():
     long = {
         f"{name(path)}:{node.name}": node.end_lineno - node.lineno + 1
         for path in FILES
-        for node in functions(TREES[path])
+        for node in functions(trees()[path])
         if node.end_lineno - node.lineno + 1 > MOST_FUNCTION_LINES
     }
     assert not long
 
 
 def test_every_module_says_what_it_is():
-    assert not [name(path) for path, tree in TREES.items() if not ast.get_docstring(tree)]
+    assert not [name(path) for path, tree in trees().items() if not ast.get_docstring(tree)]
 
 
 def test_every_public_function_and_class_has_a_docstring():
     """Methods that fill in an inherited, documented one need none of their own."""
     inherited = documented_methods()
     silent = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node, owner in definitions(tree):
             if node.name.startswith("_") or ast.get_docstring(node):
                 continue
@@ -209,7 +213,7 @@ def documented_methods() -> set[str]:
     """Names of methods that some class of the package documents."""
     return {
         node.name
-        for tree in TREES.values()
+        for tree in trees().values()
         for node, owner in definitions(tree)
         if owner is not None and ast.get_docstring(node)
     }

@@ -61,11 +61,16 @@ class Log:
         return not self.cells["calibrates"]
 
 
+def logged() -> list[dict[str, str]]:
+    """Every log, unplanned."""
+    with LOGS.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 @cache
 def logs() -> tuple[Log, ...]:
     """Every log, planned."""
-    with LOGS.open(newline="") as file:
-        return tuple(Log(row, assemble(_question(row)).memory) for row in csv.DictReader(file))
+    return tuple(Log(row, assemble(_question(row)).memory) for row in logged())
 
 
 def _question(row: dict[str, str]) -> Question:

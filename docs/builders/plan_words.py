@@ -72,6 +72,7 @@ WORDS: dict[str, dict[str, str]] = {
         "time_s": "Wall time of the step with these groupings",
         "kernels": "Device launches of the step",
     },
+    "FirstKernel": {"nodes": "The nodes it would run"},
     "StepTime": {
         "time_s": "Wall time from one step to the next in the mode the flags select",
         "low_s": "Lower end of the 80 % interval; null where no residuals are known",

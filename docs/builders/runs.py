@@ -71,7 +71,7 @@ def others(basis: str) -> str:
             names = (cells["model"], _gpu(cells), _engine(cells), _load(cells))
             measured = (FIGURES[figure["figure"]], *_figure(figure, ""))
             ours = [cells["assumed"], "" if row["fits"] else "does not fit by the plan"]
-            rows.append((*names, *measured, "; ".join(filter(None, ours)), _source(cells)))
+            rows.append((*names, *measured, "; ".join(filter(None, ours)), source(cells)))
     return table((*header, *last), rows)
 
 
@@ -83,9 +83,9 @@ def refused() -> str:
         cells = row["cells"]
         (figure,) = row["figures"]
         what = FIGURES[figure["figure"]]
-        amounts = (f"{what} {_number(figure['measured'])}", _number(figure["predicted"]))
+        amounts = (f"{what} {number(figure['measured'])}", number(figure["predicted"]))
         names = (cells["model"], _gpu(cells), _load(cells))
-        rows.append((*names, *amounts, row["verdict"], row["reason"], _source(cells)))
+        rows.append((*names, *amounts, row["verdict"], row["reason"], source(cells)))
     return table(header, rows)
 
 
@@ -124,7 +124,7 @@ def left_out() -> str:
     """Measured reports that became no row, and why."""
     with LEFT_OUT.open(encoding="utf-8", newline="") as stream:
         rows = [
-            (row["engine"], row["model"], row["gpu"], row["why"], _source(row))
+            (row["engine"], row["model"], row["gpu"], row["why"], source(row))
             for row in csv.DictReader(stream)
         ]
     return table(("engine", "model", "GPU", "why it is no row", "source"), rows)
@@ -133,15 +133,15 @@ def left_out() -> str:
 def _figure(figure: dict[str, Any], unit: str) -> tuple[str, ...]:
     low, high = figure["low"], figure["high"]
     return (
-        _number(figure["predicted"]) + unit,
-        f"{_number(low)} to {_number(high)}",
-        _number(figure["measured"]) + unit,
+        number(figure["predicted"]) + unit,
+        f"{number(low)} to {number(high)}",
+        number(figure["measured"]) + unit,
         f"{figure['ratio']:.2f}",
         figure["verdict"],
     )
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"  # noqa: PLR2004
 
 
@@ -174,7 +174,7 @@ def _load(cells: dict[str, str]) -> str:
     return f"{load}, {said}" if said else load
 
 
-def _source(row: dict[str, str]) -> str:
+def source(row: dict[str, str]) -> str:
     date = row["date"]
     if row["source"] == _NO_ADDRESS:
         return f"report of {date}" if date else "undated report"

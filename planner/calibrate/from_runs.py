@@ -101,7 +101,10 @@ def _runs(
     for each, before, left_out in zip(measured, choice.before, choice.left_out, strict=True):
         metric = next(iter(each.ratios))
         planned = {e.metric: e.value for e in expected(each.plan)}
-        again = {e.metric: e.value for e in expected(plan_question(with_calibration(each, spec)))}
+        again = {
+            e.metric: e.value
+            for e in expected(plan_question(with_calibration(each.question, spec)))
+        }
         moved = sum(
             math.log(cost(m, again[m]) / cost(m, planned[m])) / len(each.ratios)
             for m in each.ratios
@@ -123,8 +126,7 @@ def _runs(
     return tuple(found)
 
 
-def with_calibration(each: Measured, spec: CalibrationSpec) -> Question:
-    """The question a plan answers, with a calibration of its GPU and engine before the others."""
-    question = each.question
+def with_calibration(question: Question, spec: CalibrationSpec) -> Question:
+    """A question with a calibration of its GPU and engine before the others."""
     lender = Lender(spec, question.gpu.architecture, question.gpu.capability)
     return replace(question, calibrations=(lender, *question.calibrations))

@@ -7,7 +7,7 @@ waiting, less where the host is behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from planner.plan.load import StepLoad, share, step_load
 from planner.plan.prepare import Prepared
 from planner.plan.runs import MetricName
 from planner.plan.solve import solve_step
+from planner.plan.wall import Wall, batch_step_s, wall_of
 from planner.plan.workload import decode_steps, prefill_steps
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -49,16 +50,20 @@ class StepParts:
     """Index into `FAMILIES`."""
 
 
-def step_parts(prepared: Prepared, step: StepLoad) -> StepParts:
-    """A step of a deployment in the mode its flags select."""
+def step_parts(prepared: Prepared, step: StepLoad, wall: Wall | None = None) -> StepParts:
+    """A step of a deployment in the mode its flags select, with the engine's loop around it."""
     solution = solve_step(prepared, step, modes=()).chosen
     kernels = list(_kernels(solution))
+
+    def wall_s(device_s: float) -> float:
+        return float(batch_step_s(wall, step, device_s))
+
     return StepParts(
         step.kind,
-        solution.timeline.time_s,
+        wall_s(float(solution.timeline.time_s)),
         step.sequences or 0,
         sum(times * k.group.launches for k, times in kernels if k.work.link_bytes),
-        _slope(solution),
+        _slope(solution, wall_s),
         np.array([times * _work_s(k) for k, times in kernels]),
         np.array([times * min(_work_s(k), roofline_s(k.work)) for k, times in kernels]),
         np.array([FAMILIES.index(k.time.family) for k, _ in kernels], dtype=np.int64),
@@ -75,9 +80,9 @@ def _work_s(kernel: Kernel) -> float:
     return float(kernel.time.time_s - kernel.time.fixed_s)
 
 
-def _slope(solution: Solution) -> float:
+def _slope(solution: Solution, wall_s: Callable[[float], float]) -> float:
     more = (_STRETCH - 1) * solution.timeline.work_s
-    longer = _stretched_s(solution, _STRETCH) - _stretched_s(solution, 1.0)
+    longer = wall_s(_stretched_s(solution, _STRETCH)) - wall_s(_stretched_s(solution, 1.0))
     return longer / more if more else 0.0
 
 
@@ -95,6 +100,13 @@ def _stretched_s(solution: Solution, ratio: float) -> float:
     ]
     issued_s = sum(times * k.launch_s for k, times in _kernels(solution))
     return float(timeline(runs, solution.timeline.host_s - issued_s).time_s)
+
+
+def figure_wall(prepared: Prepared, metric: MetricName) -> Wall | None:
+    """The engine's loop where a figure holds it: in those of a static batch, not in a lone step."""
+    deployment = prepared.question.deployment
+    alone = deployment.workload is None or metric in {"step", "itl"}
+    return None if alone else wall_of(prepared)
 
 
 def figure_steps(prepared: Prepared, metric: MetricName) -> list[tuple[StepLoad, float]]:

@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from planner.calibrate.overheads import SIGMA, Figures
-from planner.calibrate.steps import StepParts, figure_steps, step_parts
+from planner.calibrate.steps import StepParts, figure_steps, figure_wall, step_parts
 from planner.errors import PlannerError
 from planner.plan.acceptance import accept
 from planner.plan.expected import cost, expected
@@ -84,7 +84,8 @@ class Measured:
 
     def value(self, metric: MetricName) -> float:
         """The median of a figure over repeats, in its unit."""
-        predicted = next(each.value for each in expected(self.plan) if each.metric == metric)
+        figures = expected(self.plan)
+        predicted = float(next(each.value for each in figures if each.metric == metric))
         ratio = math.exp(median(math.log(ratio) for ratio in self.ratios[metric]))
         return predicted * ratio if UNITS[metric] == "s" else predicted / ratio
 
@@ -180,14 +181,15 @@ def figures(measured: Sequence[Measured]) -> Figures:
     steps: list[StepParts] = []
     rows: list[tuple[int, MetricName, list[tuple[int, float]]]] = []
     for group, each in enumerate(measured):
-        place: dict[str, int] = {}
+        place: dict[tuple[str, bool], int] = {}
         for metric in each.ratios:
-            parts = []
+            parts, wall = [], figure_wall(each.prepared, metric)
             for load, count in figure_steps(each.prepared, metric):
-                if repr(load) not in place:
-                    place[repr(load)] = len(steps)
-                    steps.append(step_parts(each.prepared, load))
-                parts.append((place[repr(load)], count))
+                key = repr(load), wall is None
+                if key not in place:
+                    place[key] = len(steps)
+                    steps.append(step_parts(each.prepared, load, wall))
+                parts.append((place[key], count))
             rows.append((group, metric, parts))
     weights = np.zeros((len(rows), len(steps)))
     for row, (_, _, parts) in enumerate(rows):

@@ -65,7 +65,7 @@ class Layout:
     """What others find out about it, to be found once."""
 
     def space(self, *, order_free: bool) -> Space:
-        """The states that a search may pass through."""
+        """The states that a search may pass through. Raises SearchTooLarge."""
         if order_free not in self._spaces:
             self._spaces[order_free] = known_space(self.problem, order_free=order_free)
         return self._spaces[order_free]

@@ -7,21 +7,19 @@ any other would be cheaper. Where one would, the search runs again for such a lo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from planner.capture.layout import Layout
-from planner.capture.solve import Kernel, Priced, Solution, issues, solution, uncovered, worked
+from planner.capture.regime import Regime
+from planner.capture.solve import Kernel, Priced, Solution, issues, solution, worked
 from planner.capture.timeline import timeline
-from planner.capture.types import FixedCosts, Mode
+from planner.capture.types import FixedCosts
 from planner.cost.annotate import BlockCosts, node_cost
 from planner.cost.estimator import Estimator
 from planner.cost.types import Device, NodeCost
-from planner.fusion.least import LeastPaths, least_clock, least_paths, least_sum
-from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
+from planner.fusion.least import least_clock, least_sum
 from planner.fusion.search import search
 from planner.fusion.types import Price, Schedule
 from planner.graph.types import Block, ModelGraph
@@ -34,42 +32,6 @@ FEWER = 2
 """Batches are priced apart from contexts where there are so many times fewer of them than loads."""
 MOST_SCHEDULES = 16
 """Schedules tried before what is left is planned one by one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Regime:
-    """What loads share: a layout, a mode, and the groups that are too large to run."""
-
-    layout: Layout
-    mode: Mode
-    refused: frozenset[int]
-    weights: tuple[int, ...]
-    """Nodes each slot leaves uncovered."""
-    paths: LeastPaths
-    growing: set[int] = field(default_factory=set)
-    """Slots whose kernels were seen to look at the context."""
-
-    @property
-    def objective(self) -> Objective:
-        """What the search minimises in this mode."""
-        return Additive() if self.mode == "full" else TwoClock()
-
-
-def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
-    """The regime of a mode in which the slots ``refused`` cannot run, found once for all GPUs."""
-    if (mode, refused) not in layout.kept:
-        layout.kept[mode, refused] = regime(layout, mode, refused)
-    found: Regime = layout.kept[mode, refused]
-    return found
-
-
-def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
-    """As `known_regime`, made anew."""
-    weights = uncovered(layout, refused)
-    counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
-    space = layout.space(order_free=mode == "full")
-    paths = least_paths(layout.problem, space, counted)
-    return Regime(layout, mode, refused, weights, paths)
 
 
 class _ContextAskedError(Exception):
@@ -118,7 +80,7 @@ class _Batches:
 
 @dataclass(frozen=True, eq=False)
 class ManyProblem:
-    """A regime under loads of one group of sequences each: arrays of batches and contexts."""
+    """A regime under loads of as many groups of sequences each, whose sizes are arrays."""
 
     regime: Regime
     graph: ModelGraph
@@ -141,10 +103,12 @@ class ManyProblem:
 
     @cached_property
     def _batches(self) -> _Batches | None:
-        """None where hardly any load shares its batch with another."""
+        """None where hardly any load shares its batch with another, or all tokens are new."""
         import numpy as np
 
-        (group,) = self.load.groups
+        group = self.load.groups[0]
+        if len(self.load.groups) > 1 or is_array(group.new_tokens):
+            return None
         distinct, first, place = np.unique(group.count, return_index=True, return_inverse=True)
         if len(distinct) * FEWER > len(place):
             return None
@@ -175,8 +139,7 @@ class ManyProblem:
             own = tuple(costs[kind] for kind in asked.kinds)
             self._known[key] = worked(asked, own, self.device, self.estimator)
         priceable, estimate = self._known[key]
-        priced = Priced(asked, priceable, estimate, refusal=None)
-        return priced.kernel(self.regime.mode, self.fixed)
+        return Priced(asked, priceable, estimate).kernel(self.regime.mode, self.fixed)
 
     def solutions(self) -> Iterator[tuple[Any, Solution]]:
         """Schedules, priced for every load, each with an array that says which loads it is for.
@@ -218,11 +181,10 @@ class ManyProblem:
         return search(layout.problem, objective, space, prices)
 
     def _price(self, slot: int, weight: int, place: int) -> Price:
-        """As the search weighs it; what no least path runs costs nothing and is not run either."""
-        if slot in self.regime.refused:
-            return Price(weight, 0.0, math.inf)
-        if slot not in self.regime.paths.kernels:
-            return Price(weight, 0.0, 0.0)
+        """As the search weighs it."""
+        known = self.regime.unasked(slot)
+        if known:
+            return known
         kernel = self.kernel(slot)
         time_s = kernel.time.time_s
         return Price(weight, kernel.launch_s, float(time_s[place] if is_array(time_s) else time_s))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from planner.capture.layout import Layout, Place, Slot
+from planner.capture.layout import Layout, Slot
+from planner.capture.regime import Regime, known_regime, objective_of, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
@@ -17,8 +18,8 @@ from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
+from planner.fusion.bounded import bounded_search
 from planner.fusion.groups import Group, limit_refusal
-from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
@@ -64,6 +65,8 @@ class Solution:
     mode: Mode
     runs: tuple[SolvedRun, ...]
     timeline: Timeline
+    gap_s: float = 0.0
+    """By how much a better grouping could be quicker at most; 0 where this is the best."""
 
     @property
     def kernel_count(self) -> int:
@@ -84,7 +87,6 @@ class Priced:
     slot: Slot
     asked: Priceable
     estimate: Estimate
-    refusal: str | None
 
     def issued(self, mode: Mode, fixed: FixedCosts) -> tuple[bool, float]:
         """Whether a graph holds it in a mode, and the host's time to launch it."""
@@ -112,8 +114,6 @@ class Priced:
     def price(self, mode: Mode, fixed: FixedCosts, uncovered: int) -> fusion.Price:
         """What the search weighs."""
         in_graph, launch_s = self.issued(mode, fixed)
-        if self.refusal is not None:
-            return fusion.Price(uncovered, launch_s, math.inf)
         device_s = self.floor_s(fixed, in_graph=in_graph) + self.estimate.core_s
         return fusion.Price(uncovered, launch_s, device_s)
 
@@ -153,42 +153,60 @@ class Problem:
     known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
 
-    @cached_property
-    def priced(self) -> tuple[Priced, ...]:
-        """Every group, by slot."""
-        return tuple(map(self._price, self.layout.slots))
-
-    def _price(self, slot: Slot) -> Priced:
+    def priced(self, number: int) -> Priced:
+        """The group of a slot."""
+        slot = self.layout.slots[number]
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
             known = self.known[slot.priced_as] = worked(slot, costs, self.device, self.estimator)
-        refusal = None
-        if slot.limited:
-            refusal = limit_refusal(slot.group, self._costs_of(slot), self.engine)
-        return Priced(slot, *known, refusal)
+        return Priced(slot, *known)
 
     def _costs_of(self, slot: Slot) -> tuple[BlockCosts, ...]:
         return tuple(self.costs[kind] for kind in slot.kinds)
 
     @cached_property
-    def _uncovered(self) -> tuple[int, ...]:
-        refused = {number for number, each in enumerate(self.priced) if each.refusal is not None}
-        return uncovered(self.layout, refused)
+    def _refused(self) -> frozenset[int]:
+        """Slots that are too large to run."""
+        return frozenset(
+            number
+            for number, slot in enumerate(self.layout.slots)
+            if slot.limited and limit_refusal(slot.group, self._costs_of(slot), self.engine)
+        )
 
     def solve(self, mode: Mode) -> Solution:
         """The cheapest kernels in a mode, and the timeline they make."""
-        objective: Objective = Additive() if mode == "full" else TwoClock()
-        prices = [
-            priced.price(mode, self.fixed, uncovered)
-            for priced, uncovered in zip(self.priced, self._uncovered, strict=True)
-        ]
-        space = self.layout.space(order_free=objective.order_free)
-        schedule = search(self.layout.problem, objective, space, prices)
+        try:
+            schedule = self._exact(mode)
+        except fusion.SearchTooLarge:
+            schedule = self._bounded(mode)
         slots = {launch.candidate.id for run in schedule.runs for launch in run.launches}
-        kernels = {slot: self.priced[slot].kernel(mode, self.fixed) for slot in slots}
+        kernels = {slot: self.priced(slot).kernel(mode, self.fixed) for slot in slots}
         count = self.sequences
         return solution(self.layout, schedule, kernels, mode, self.fixed, sequences=count)
+
+    def _exact(self, mode: Mode) -> fusion.Schedule:
+        """The cheapest schedule. Raises SearchTooLarge."""
+        alike = known_regime(self.layout, mode, self._refused)
+        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
+        space = self.layout.space(order_free=alike.objective.order_free)
+        return search(self.layout.problem, alike.objective, space, prices)
+
+    def _price(self, alike: Regime, slot: int, mode: Mode) -> fusion.Price:
+        """As the search weighs it."""
+        known = alike.unasked(slot)
+        return known or self.priced(slot).price(mode, self.fixed, alike.weights[slot])
+
+    def _bounded(self, mode: Mode) -> fusion.Schedule:
+        """A schedule with a bound: every kernel needs its price."""
+        weights = uncovered(self.layout, self._refused)
+        prices = [
+            fusion.Price(weight, 0.0, math.inf)
+            if slot in self._refused
+            else self.priced(slot).price(mode, self.fixed, weight)
+            for slot, weight in enumerate(weights)
+        ]
+        return bounded_search(self.layout.problem, objective_of(mode), prices)
 
 
 def worked(
@@ -201,14 +219,6 @@ def worked(
     work = kernel_work(group.border, costs, device, tiling)
     asked = Priceable(group.border, costs, work, group.kernel, decodes)
     return asked, estimator.estimate(asked)
-
-
-def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:
-    """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
-    slots = layout.slots
-    running = (slot.fuses for number, slot in enumerate(slots) if number not in refused)
-    covered = frozenset[Place]().union(*running)
-    return tuple(int(slot.alone in covered) for slot in slots)
 
 
 def solution(
@@ -231,7 +241,8 @@ def solution(
         for run in schedule.runs
     )
     start_s = 0.0 if mode == "none" else fixed.replay_s
-    return Solution(mode, runs, timeline(issues(runs), start_s, fixed.beyond_s(sequences)))
+    line = timeline(issues(runs), start_s, fixed.beyond_s(sequences))
+    return Solution(mode, runs, line, schedule.gap_s)
 
 
 def issues(runs: tuple[SolvedRun, ...]) -> Iterator[tuple[tuple[Issue, ...], int]]:

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 @click.group(
     short_help="Fit kernel models to measurements.",
-    epilog=example("planner calibrate fit", "planner calibrate from-runs"),
+    epilog=example(
+        "planner calibrate fit",
+        "planner calibrate from-runs",
+        "planner calibrate spread runs.csv",
+    ),
 )
 def command() -> None:
-    """Fit kernel models to measured kernels, and plans to your own runs."""
+    """Fit kernel models to measured kernels, and plans and their intervals to whole runs."""
 
 
 @command.command(
@@ -169,3 +173,54 @@ def from_runs(
         write(to_json("learning", document))
     else:
         show(learning_view(document))
+
+
+@command.command(
+    short_help="How far whole runs lie from their plans, for intervals.",
+    epilog=example(
+        "planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv",
+        "planner calibrate spread runs.csv --out my-catalog/spreads",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("spreads"),
+    show_default=True,
+    help="Folder the spread is written to.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--date", help="The day to print in the file; by default today.")
+@catalog_option
+@json_option
+def spread(
+    *,
+    files: tuple[Path, ...],
+    out: Path,
+    dry_run: bool,
+    date: str | None,
+    catalogs: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Estimate what whole runs scatter about their plans beyond kernels and host times.
+
+    FILES are tables as `planner validate` takes them. A column report says whose run a row is (else
+    source): reports count alike, however many rows they have. Rows whose basis is load or trap, or
+    whose learn is no, are left out. Plans widen their 80 % intervals by the spread of the first
+    catalogue that has one.
+    """
+    from planner.calibrate.spread_file import write as write_file
+    from planner.cli.common.output import show, write
+    from planner.cli.common.spreading import gathered, spread_document, spread_spec
+    from planner.report.document import to_json
+    from planner.report.spread import spread_view
+
+    found, skipped = gathered(files, catalogs)
+    spec = spread_spec(found, files, date or datetime.now(UTC).date().isoformat())
+    file = None if dry_run else write_file(out, spec)
+    document = spread_document(spec, found, skipped, file)
+    if as_json:
+        write(to_json("spread", document))
+    else:
+        show(spread_view(document))

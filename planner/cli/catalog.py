@@ -28,7 +28,9 @@ def command() -> None:
 @catalog_option
 @json_option
 def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
-    """List a KIND: gpus, models, blocks, backends, calibrations, prices or ops; or all kinds."""
+    """List a KIND: gpus, models, blocks, backends, calibrations, prices, spreads or ops; or all
+    kinds.
+    """
     from planner.cli.common.output import show, write
     from planner.cli.common.planning import catalog_of
     from planner.desk import catalogue

@@ -15,8 +15,8 @@ from planner.cli.common.options import example
 def command(kind: str) -> None:
     """Print the JSON Schema of a KIND of spec.
 
-    KIND is deployment, model, block, gpu, backend, calibration or prices. With it, editors check
-    and complete a file.
+    KIND is deployment, model, block, gpu, backend, calibration, prices or spread. With it, editors
+    check and complete a file.
     """
     import json
 

@@ -81,6 +81,8 @@ def command(
     if workers is not None:
         settings = replace(settings, workers=workers)
     with open_store(db) as store:  # so that a wrong one is told before anything listens
+        if store.in_memory:
+            raise UsageError("a store in memory cannot be served", "name a file with --db")
         place = store.place
     listening = opened(host, port)
     shown = f"[{host}]" if ":" in host else host

@@ -94,9 +94,10 @@ def command(
 ) -> None:
     """Plan every combination of --over of the deployment in FILE, or every row of a table.
 
-    Decode steps that differ in batch and context alone are planned together, a hundred thousand
-    and more a second; each row is what `planner plan` says of it. A row that is wrong has its error
-    in the column `error` and costs no other.
+    Rows that differ in the sizes of their load alone (batch, context, users, lengths) are planned
+    together: a hundred thousand steps a second, tens of thousands of static batches, thousands of
+    closed loops. Each row is what `planner plan` says of it. A row that is wrong has its error in
+    the column `error` and costs no other.
 
     Exits with 1 where no row fits, with 2 where all are wrong, or any of a table.
     """

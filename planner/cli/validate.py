@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common.inductor import inductor
 from planner.cli.common.judged import judged
 from planner.cli.common.options import (
     catalog_option,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         "planner validate --family gemm --engine vllm --transfer",
         "planner validate --whole-models --gpu h100-sxm",
         "planner validate --source aiconfigurator --by engine,precision",
+        "planner validate --source inductor --json",
     ),
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -53,8 +55,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--source",
-    type=click.Choice(["aiconfigurator"]),
-    help="Whole runs of others: the public serving measurements in the installed wheel.",
+    type=click.Choice(["aiconfigurator", "inductor"]),
+    help="Whole runs of others: the public serving measurements in the installed wheel. Or kernels"
+    " of another: small models as TorchInductor compiles them here.",
 )
 @click.option(
     "--rows",
@@ -62,7 +65,9 @@ if TYPE_CHECKING:
     help="With --source: of which half, by the SHA-1 of their ids. Mistakes are looked for in the"
     " even one, which is the default; the odd one is for figures alone.",
 )
-@click.option("--limit", type=click.IntRange(1), help="With --source: so many rows, of all kinds.")
+@click.option(
+    "--limit", type=click.IntRange(1), help="With --source: so many rows of all kinds, or models."
+)
 @click.option(
     "--summary", is_flag=True, help="With --source and --json: errors alone, none of the rows."
 )
@@ -115,7 +120,8 @@ def command(
     costs no other; the command then exits with 2. Runs of the same work are ranked too.
 
     With --source, 3,619 public serving measurements are planned as closed loops of users, faults of
-    their labels marked by rule. Nothing is fitted to them.
+    their labels marked by rule; nothing is fitted to them. Or small models are compiled here, and
+    groupings of plans held against the compiler's.
 
     With neither the catalogue's constants are held against measured kernels that no fit has seen:
     the operator tables of the installed aiconfigurator-core
@@ -127,12 +133,24 @@ def command(
         _refuse({"source": source, **asked}, "is for measurements of its own, not for a FILE")
         ctx.exit(judged(file, catalogs, by=by or "backend.name", out=out, as_json=as_json))
     if source:
-        _refuse(given, "is for kernels, not for whole runs")
-        silicon(catalogs, by=by, out=out, as_json=as_json, **asked)
+        _source(source, catalogs, given, asked | {"by": by, "out": out, "as_json": as_json})
     else:
         _refuse({"out": out}, "writes the rows of a FILE or of --source")
         _refuse(asked, "is for --source aiconfigurator")
         _kernels(catalogs, keys=_keys(by or _CELL), as_json=as_json, **given)
+
+
+def _source(
+    source: str, catalogs: Sequence[Path], given: Mapping[str, object], asked: dict[str, Any]
+) -> None:
+    """What others measured, or what another compiler makes of the same graphs."""
+    if source == "inductor":
+        limit, as_json = asked.pop("limit"), asked.pop("as_json")
+        _refuse({**given, **asked}, "is not for --source inductor")
+        inductor(catalogs, limit=limit, as_json=as_json)
+    else:
+        _refuse(given, "is for kernels, not for whole runs")
+        silicon(catalogs, **asked)
 
 
 _SPELT = {

@@ -195,7 +195,7 @@ class CalibratedEstimator:
         for group in heads.groups(site.load):
             if not any_nonzero(group.new_tokens * group.count):
                 continue
-            model, shape = attention_shape(heads, group)
+            model, shape = attention_shape(heads, group, dtype)
             name = kernel.name
             if model is attention_decode.MODEL:
                 name = dispatched(kernel.decodes or name, heads.heads, heads.kv_heads)

@@ -9,8 +9,9 @@ from planner.cost.constants import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
+from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
-from planner.num import Number, as_float, maximum
+from planner.num import Number, as_float, is_one, maximum
 from planner.ops.heads import Heads
 from planner.ops.recurrent import Stateful
 from planner.ops.types import OpClass, SequenceGroup, Site
@@ -28,20 +29,25 @@ class Part:
     fitted: Fitted
 
 
+UNMEASURED_CACHES = frozenset({"nvfp4"})
+"""Formats of the cache that no table has: their bytes, at the rates of FP8."""
+
+
 def attention_shape(
-    heads: Heads, group: SequenceGroup
+    heads: Heads, group: SequenceGroup, kv_cache: str
 ) -> tuple[KernelModel[AttentionShape], AttentionShape]:
     """The model that prices attention of a group of sequences, and what it is asked."""
-    decodes = group.new_tokens == 1 or group.verified
+    decodes = group.verified or is_one(group.new_tokens)
     return attention_decode.MODEL if decodes else attention_prefill.MODEL, AttentionShape(
         as_float(group.count),
         1.0 if decodes else as_float(group.new_tokens),
         _priced_keys(heads, group, decodes=decodes),
         # kernels lay the queries of tokens to be verified beside those of the heads
-        heads.heads * (int(group.new_tokens) if decodes else 1),
+        heads.heads * (int(group.new_tokens) if group.verified else 1),
         heads.kv_heads,
         heads.head_dim,
         window=heads.window or 0,
+        kv_bytes=bytes_per_element(kv_cache) if kv_cache in UNMEASURED_CACHES else 0.0,
     )
 
 

@@ -45,8 +45,12 @@ def faults_line(faults: Iterable[Fault]) -> str:
 class Planner:
     """Plans deployments of one catalogue; the same one again is not planned again."""
 
-    def __init__(self, catalog: Catalog, cost_model: CostModel = "calibrated") -> None:
+    def __init__(
+        self, catalog: Catalog, cost_model: CostModel = "calibrated", *, spread: bool = True
+    ) -> None:
+        """Without ``spread`` intervals are those of kernels and hosts alone."""
         self._catalog = catalog
+        self._spread = spread
         self._cost_model: CostModel = cost_model
         self._plans: dict[str, Plan] = {}
 
@@ -69,6 +73,8 @@ class Planner:
             if len(self._plans) == _KEPT:
                 self._plans.clear()
             question = ask(case.deployment, self._catalog, self._cost_model)
+            if not self._spread:
+                question = replace(question, spread=None)
             self._plans[asked] = plan_question(question)
         return self._plans[asked]
 
@@ -103,6 +109,16 @@ def number_cell(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.{_DIGITS}g}"
 
 
+def taken(path: Path) -> Path:
+    """The file whose place a new one takes: of a link what it points to.
+
+    Raises UsageError for a folder, a device or a pipe.
+    """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file", "name a file with -o")
+    return path.resolve() if path.is_symlink() else path
+
+
 @contextmanager
 def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]]:
     """A function that writes a case back with its results; the file stands when all are written.
@@ -111,6 +127,7 @@ def written(path: Path, table: CaseTable) -> Iterator[Callable[[Answered], None]
     """
     own = [column.name for column in table.columns if column.name not in RESULTS]
     header = own if ID in own else [ID, *own]
+    path = taken(path)
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("w", encoding="utf-8", errors="surrogateescape", newline="") as stream:

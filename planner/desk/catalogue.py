@@ -21,6 +21,7 @@ from planner.spec.types import (
     GpuSpec,
     ModelSpec,
     PricesSpec,
+    SpreadSpec,
 )
 
 OPS = "ops"
@@ -112,6 +113,11 @@ def _prices_row(prices: PricesSpec) -> Row:
     return {"date": prices.date, "gpus": len(prices.gpus)}
 
 
+def _spread_row(spread: SpreadSpec) -> Row:
+    widths = {f"{name}_width": each.width for name, each in spread.figures.items()}
+    return {"date": spread.date, **widths}
+
+
 _ROWS: Mapping[str, Callable[[Any], Row]] = {
     "gpus": _gpu_row,
     "models": _model_row,
@@ -119,6 +125,7 @@ _ROWS: Mapping[str, Callable[[Any], Row]] = {
     "backends": _backend_row,
     "calibrations": _calibration_row,
     "prices": _prices_row,
+    "spreads": _spread_row,
 }
 
 

@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from planner.desk.cases import number_cell, predicted_cells
+from planner.desk.cases import number_cell, predicted_cells, taken
 from planner.desk.sweep_rows import Row
 from planner.errors import UsageError
 from planner.plan.swept import Line
@@ -73,17 +73,32 @@ def part_of(path: Path, own: Sequence[str]) -> Iterator[Part]:
     """
     kept = [name for name in own if name not in RESULTS]
     names = [*(kept if ID in kept else [ID, *kept]), *RESULTS]
+    path = taken(path)
     part = path.with_name(f"{path.name}.part")
     try:
-        done, last = _resumed(part, names) if part.exists() else (None, [])
-        mode = "w" if done is None else "a"
-        with part.open(mode, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            if done is None:
-                csv.writer(stream, lineterminator="\n").writerow(names)
-            yield Part(stream, names, done or Done(), last)
-        part.replace(path)
+        with _own(part):
+            done, last = _resumed(part, names)
+            with part.open("a", encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                if done is None:
+                    csv.writer(stream, lineterminator="\n").writerow(names)
+                yield Part(stream, names, done or Done(), last)
+            part.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", "name a file with -o") from error
+
+
+@contextmanager
+def _own(part: Path) -> Iterator[None]:
+    """A part that no other sweep writes meanwhile. Raises UsageError where one does."""
+    import fcntl
+
+    with part.open("ab") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hint = "wait for it, or name another file with -o"
+            raise UsageError(f"another sweep is writing {part}", hint) from None
+        yield
 
 
 def _resumed(part: Path, names: Sequence[str]) -> tuple[Done | None, list[str]]:

@@ -11,15 +11,14 @@ from itertools import product
 from typing import Any
 
 from planner.desk.cases import faults_line
-from planner.desk.sweep_rows import Row, sweeps
+from planner.desk.sweep_rows import Row
 from planner.desk.sweep_tasks import Executor, Task
 from planner.errors import SpecError, UsageError
 from planner.plan.swept import Line, Swept
 from planner.spec.axes import Axis, axes
-from planner.spec.cases import whole_size
+from planner.spec.sizes import MOST, Sizes, sizes_in, sizes_of, whole_size
 from planner.spec.types import DeploymentSpec
 
-BATCH, CONTEXT = "step.decode.batch", "step.decode.context"
 PIECE = 131_072
 """Rows that are answered together."""
 
@@ -46,7 +45,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A deployment over axes. Batch and context of a decode step vary fastest."""
+    """A deployment over axes. Sizes of the load vary fastest."""
 
     load: Callable[[Sequence[str]], DeploymentSpec]
     """The deployment with ``--set`` texts applied."""
@@ -78,13 +77,11 @@ class Grid:
 
     @cached_property
     def _sizes(self) -> tuple[Axis, ...]:
-        """Axes of batch and context, where all their values are whole numbers."""
-        named = {BATCH, CONTEXT}
+        """Axes of sizes of the load, where all their values are whole numbers."""
         return tuple(
             axis
             for axis in self.axes
-            if axis.path in named
-            and all(whole_size(value, tuple(axis.path.split("."))) for value in axis.values)
+            if axis.path in MOST and all(whole_size(value, axis.path) for value in axis.values)
         )
 
     def _tasks(
@@ -109,7 +106,7 @@ class Grid:
                     first += rows
 
     def _cuts(self) -> Iterator[dict[str, Any]]:
-        """All batches and contexts, in pieces."""
+        """All sizes of the load, in pieces."""
         import numpy as np
 
         lists = {axis.path: np.array([int(v) for v in axis.values]) for axis in self._sizes}
@@ -125,18 +122,11 @@ class Grid:
     def _of(
         self, load: Any, sets: list[str], sizes: Mapping[str, Any], count: int
     ) -> Iterator[tuple[Task, slice]]:
-        """The tasks of rows that share all but batch and context, and which rows they are."""
+        """The tasks of rows that share all but sizes, and which rows they are."""
         found = self._loaded(load, sets, sizes, 0)
-        if isinstance(found, DeploymentSpec) and sweeps(found):
-            import numpy as np
-
-            decode = found.step and found.step.decode
-            assert decode
-            batch = sizes.get(BATCH, np.full(count, decode.batch))
-            yield (
-                Task(found, batch, sizes.get(CONTEXT, np.full(count, decode.context))),
-                slice(None),
-            )
+        kind = sizes_of(found) if isinstance(found, DeploymentSpec) else None
+        if isinstance(found, DeploymentSpec) and kind and sizes.keys() <= set(kind.paths):
+            yield Task(found, _sized(found, kind, sizes, count)), slice(None)
             return
         if isinstance(found, Task):
             yield found, slice(None)
@@ -170,6 +160,16 @@ def grid_of(
 
 def _after(task: Task, skip: int) -> Task:
     """The task without its first rows."""
-    if task.batch is None or not skip:
+    if task.sizes is None or not skip:
         return task
-    return Task(task.deployment, task.batch[skip:], task.context[skip:])
+    return Task(task.deployment, tuple(each[skip:] for each in task.sizes))
+
+
+def _sized(
+    deployment: DeploymentSpec, kind: Sizes, given: Mapping[str, Any], count: int
+) -> tuple[Any, ...]:
+    """The sizes of so many rows: those given, else the deployment's own."""
+    import numpy as np
+
+    own = zip(kind.paths, sizes_in(deployment, kind), strict=True)
+    return tuple(given.get(path, np.full(count, size)) for path, size in own)

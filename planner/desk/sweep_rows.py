@@ -9,11 +9,13 @@ from itertools import islice
 from planner.desk.cases import faults_line
 from planner.desk.sweep_tasks import Executor, Task
 from planner.plan.swept import Line, Swept
-from planner.spec.cases import Case, CaseTable, DecodeStep, RawCase
+from planner.spec.cases import Case, CaseTable, RawCase
+from planner.spec.sizes import Sizes, sizes_of
 from planner.spec.types import DeploymentSpec
 
 BLOCK = 32_768
 """Rows of a table that are read before they are answered."""
+Shared = tuple[Sizes | str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +32,19 @@ def case_rows(table: CaseTable, executor: Executor, done: int = 0) -> Iterator[R
     rows = table.rows
     for row in islice(rows, done):
         row.claim()
-    known: dict[tuple[str, ...], DeploymentSpec] = {}
+    known: dict[Shared, DeploymentSpec] = {}
     while block := list(islice(rows, BLOCK)):
         yield from _Block(block, known).rows(executor)
 
 
 @dataclass(eq=False)
 class _Block:
-    """Neighbouring rows: decode steps of one deployment are answered together."""
+    """Neighbouring rows: those that differ in the sizes of their load are answered together."""
 
     raw: Sequence[RawCase]
-    known: dict[tuple[str, ...], DeploymentSpec]
+    known: dict[Shared, DeploymentSpec]
     """Deployments of earlier rows, by their cells."""
-    _together: dict[tuple[str, ...], list[tuple[int, DecodeStep]]] = field(default_factory=dict)
+    _together: dict[Shared, list[tuple[int, tuple[int, ...]]]] = field(default_factory=dict)
     _alone: dict[int, Task] = field(default_factory=dict)
 
     def rows(self, executor: Executor) -> Iterator[Row]:
@@ -59,40 +61,33 @@ class _Block:
             yield Row(row.id, row.cells, lines[place])
 
     def _take(self, place: int, row: RawCase) -> None:
-        step = row.decode_step()
-        if step is None:
+        sized = row.sized()
+        if sized is None:
             self._alone[place] = _task(row.case())
             return
-        if step.shared not in self.known:
+        if sized.shared not in self.known:
             case = row.case()
-            if case.deployment is None or not sweeps(case.deployment):
+            if case.deployment is None or sizes_of(case.deployment) is not sized.shared[0]:
                 self._alone[place] = _task(case)
                 return
-            self.known[step.shared] = case.deployment
+            self.known[sized.shared] = case.deployment
         row.claim()
-        self._together.setdefault(step.shared, []).append((place, step))
+        self._together.setdefault(sized.shared, []).append((place, sized.sizes))
 
     def _answered_together(self, executor: Executor) -> Iterator[tuple[int, Line]]:
         import numpy as np
 
         tasks = [
-            Task(
-                self.known[shared],
-                np.array([step.batch for _, step in steps]),
-                np.array([step.context for _, step in steps]),
-            )
-            for shared, steps in self._together.items()
+            Task(self.known[shared], tuple(np.array([sizes for _, sizes in rows]).T))
+            for shared, rows in self._together.items()
         ]
         found = executor.answers(tasks)
-        for steps, answer in zip(self._together.values(), found, strict=True):
+        for rows, answer in zip(self._together.values(), found, strict=True):
             if isinstance(answer, Swept):
-                yield from ((place, answer.line(n)) for n, (place, _) in enumerate(steps))
-
-
-def sweeps(deployment: DeploymentSpec) -> bool:
-    """Whether batches and contexts of a deployment are answered together."""
-    step = deployment.step
-    return step is not None and step.decode is not None and deployment.speculation is None
+                wrong = answer.rows.wrong
+                yield from (
+                    (place, answer.line(n)) for n, (place, _) in enumerate(rows) if n not in wrong
+                )
 
 
 def _task(case: Case) -> Task:

@@ -38,7 +38,9 @@ class Summary:
                 self.add(piece.row(place))
             return
         self.rows += piece.count
-        self.fitting += int(answer.decodes.fits.sum())
+        self.fitting += answer.fitting
+        for error in answer.rows.wrong.values():
+            self._wrong(error)
         for place in answer.best(self.sort, self.top or piece.count):
             self.offer(piece.row(place))
 
@@ -53,11 +55,13 @@ class Summary:
         self.rows += 1
         self.offer(row)
         self.fitting += bool(row.line.fits)
-        error = row.line.error
-        if error:
-            self.errors += 1
-            if error in self.reasons or len(self.reasons) < _KEPT_ERRORS:
-                self.reasons[error] += 1
+        if row.line.error:
+            self._wrong(row.line.error)
+
+    def _wrong(self, error: str) -> None:
+        self.errors += 1
+        if error in self.reasons or len(self.reasons) < _KEPT_ERRORS:
+            self.reasons[error] += 1
 
     def offer(self, row: Row) -> None:
         """Keep a row, if it is among the best."""

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from planner.desk.cases import Planner, fault_line, faults_line
 from planner.errors import PlannerError, SpecError
-from planner.plan.sweep import decodes
+from planner.plan.batches import batches
+from planner.plan.sweep import Rows, decodes, prefills
 from planner.plan.swept import Line, Swept, line_of
+from planner.serving.loops import loops
 from planner.spec.cases import Case
 from planner.spec.catalog import Catalog
 from planner.spec.question import CostModel, ask
+from planner.spec.sizes import Sizes, sizes_of
 from planner.spec.types import DeploymentSpec
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One deployment: as it stands, or at so many batches and contexts of its decode step."""
+    """One deployment: as it stands, or at many sizes of its load."""
 
     deployment: DeploymentSpec | None
     """None where it is wrong."""
-    batch: Any = None
-    """Array; None for the deployment as it stands."""
-    context: Any = None
+    sizes: tuple[Any, ...] | None = None
+    """Arrays of the sizes of its load, as `Sizes` names them; None for it as it stands."""
     measured: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
     """What is wrong with it."""
@@ -63,7 +65,7 @@ class Worker:
         deployment = task.deployment
         if deployment is None:
             return Line({}, error=task.error)
-        if task.batch is None:
+        if task.sizes is None:
             case = Case(deployment.name, 0, {}, deployment, task.measured)
             found = self._planner.answered(case)
             if found.answer is None:
@@ -71,13 +73,20 @@ class Worker:
             return line_of(found.answer, deployment)
         try:
             question = ask(deployment, self._catalog, self._cost_model)
-            found_steps = decodes(question, task.batch, task.context)
+            rows = _SWEPT[sizes_of(deployment)](question, *task.sizes)
         except SpecError as error:
             return Line({}, error=faults_line(error.faults))
         except PlannerError as error:
             return Line({}, error=fault_line(deployment.origin.fault(str(error))))
-        batch = task.batch.astype(float)
-        return Swept(batch, found_steps, deployment.parallel.gpus, deployment.price)
+        return Swept(rows, deployment.parallel.gpus, deployment.price)
+
+
+_SWEPT: Mapping[Sizes | None, Callable[..., Rows]] = {
+    Sizes.DECODE: decodes,
+    Sizes.PREFILL: prefills,
+    Sizes.BATCH: batches,
+    Sizes.LOOP: loops,
+}
 
 
 class Local:

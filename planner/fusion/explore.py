@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.fusion.types import Pair, Problem, SearchTooLarge
-from planner.fusion.windows import Window, windows_of
+from planner.fusion.windows import Window, boundary_states, windows_of
 
 MAX_STATES = 20_000
+MAX_ENTRIES = 32
+"""Boundary states of a window: each has its own states, so that more of them are too much."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,14 @@ class Space:
 def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
     """Find every state that the search may pass through.
 
-    Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state,
-    NoSchedule when a node is in no candidate, ValueError when the problem is malformed.
+    Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state
+    or may end in more than ``MAX_ENTRIES``, NoSchedule when a node is in no candidate, ValueError
+    when the problem is malformed.
     """
     windows = windows_of(problem)
+    for window in windows.values():
+        if boundary_states(window, MAX_ENTRIES) is None:
+            raise SearchTooLarge(window.name, MAX_ENTRIES + 1, MAX_ENTRIES, "boundary states")
     followers = _followers(problem)
     graphs: dict[Pair, dict[int, StateGraph]] = {pair: {} for pair in windows}
     todo = [(problem.passes[0][0], 0)]
@@ -64,7 +70,7 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
     return Space(problem.shape, order_free, windows, graphs)
 
 
-_found: dict[Hashable, Space] = {}
+_found: dict[Hashable, Space | SearchTooLarge] = {}
 _FOUND_MOST = 512
 
 
@@ -74,8 +80,18 @@ def known_space(problem: Problem, *, order_free: bool) -> Space:
     if key not in _found:
         if len(_found) >= _FOUND_MOST:
             _found.clear()
-        _found[key] = explore(problem, order_free=order_free)
-    return _found[key]
+        _found[key] = _explored(problem, order_free=order_free)
+    found = _found[key]
+    if isinstance(found, SearchTooLarge):
+        raise found.with_traceback(None)
+    return found
+
+
+def _explored(problem: Problem, *, order_free: bool) -> Space | SearchTooLarge:
+    try:
+        return explore(problem, order_free=order_free)
+    except SearchTooLarge as too_large:
+        return too_large
 
 
 def _followers(problem: Problem) -> dict[Pair, set[Pair]]:

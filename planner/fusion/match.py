@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
+from planner.fusion.loops import around, groups
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule, KernelName, SlotSpec
@@ -116,6 +117,9 @@ def _choices(
 def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
     """Connected groups of operators of the rule's classes, up to its size, each once."""
     allowed = {key for key in window.keys if _of_class(rule, window.node(key))}
+    if rule.loops is not None:
+        yield from (Match(rule, group) for group in groups(rule, rule.loops, window, allowed))
+        return
     seen: set[frozenset[NodeKey]] = set()
     frontier = [frozenset({key}) for key in window.keys if key in allowed and key[0] == 0]
     while frontier:
@@ -126,19 +130,9 @@ def _by_classes(rule: FusionRule, window: Window) -> Iterator[Match]:
         if len(group) > 1:
             yield Match(rule, group)
         if len(group) < rule.max_nodes:
-            frontier += [group | {key} for key in _around(group, window) & allowed - group]
+            frontier += [group | {key} for key in around(window, group) & allowed - group]
 
 
 def _of_class(rule: FusionRule, node: Node) -> bool:
     excluded = any(fnmatchcase(node.op_name, pattern) for pattern in rule.excludes)
     return str(node.op.op_class) in rule.classes and not excluded
-
-
-def _around(group: frozenset[NodeKey], window: Window) -> set[NodeKey]:
-    """Nodes that share an edge with a group."""
-    found: set[NodeKey] = set()
-    for key in group:
-        found |= window.predecessors[key]
-        for tensor in window.outputs(key):
-            found.update(window.readers.get(tensor, ()))
-    return found

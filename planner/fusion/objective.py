@@ -83,15 +83,17 @@ class Objective(Protocol):
         ...
 
 
-def _ticks(price: Price) -> tuple[int, int, int]:
+def ticks(price: Price) -> tuple[int, int, int]:
+    """(uncovered, launch, device) in whole ticks; ``IMPOSSIBLE`` where it cannot run."""
     if math.isinf(price.launch_s) or math.isinf(price.device_s):
         return IMPOSSIBLE, 0, 0
     launch = round(math.ldexp(price.launch_s, TICK_BITS))
     return price.uncovered, launch, round(math.ldexp(price.device_s, TICK_BITS))
 
 
-def _seconds(ticks: int) -> float:
-    return math.ldexp(float(ticks), -TICK_BITS)
+def seconds(count: int) -> float:
+    """So many ticks."""
+    return math.ldexp(float(count), -TICK_BITS)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Additive:
 
     def kernel(self, price: Price, payload: int) -> Label:
         """The label of running one kernel."""
-        uncovered, launch, device = _ticks(price)
+        uncovered, launch, device = ticks(price)
         time = device + launch if self.with_launch else device
         return ((uncovered << _TIME_BITS) + time, payload, None)
 
@@ -146,7 +148,7 @@ class Additive:
 
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule."""
-        return Total(label[0] >> _TIME_BITS, _seconds(label[0] & _TIME_MASK))
+        return Total(label[0] >> _TIME_BITS, seconds(label[0] & _TIME_MASK))
 
 
 def _payloads(won: list[tuple[int, int]], end: int, kernels: list[Label]) -> tuple[int, ...]:
@@ -180,7 +182,7 @@ class TwoClock:
 
     def kernel(self, price: Price, payload: int) -> Label:
         """The label of running one kernel."""
-        uncovered, launch, device = _ticks(price)
+        uncovered, launch, device = ticks(price)
         return (uncovered, launch, device, launch + device, payload, None)
 
     def join(self, first: Label, second: Label) -> Label:
@@ -245,7 +247,7 @@ class TwoClock:
 
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule from both clocks at zero to the end of the last kernel."""
-        return Total(label[0], _seconds(max(label[2], label[3])))
+        return Total(label[0], seconds(max(label[2], label[3])))
 
 
 def _clocks(label: Label) -> Label:

@@ -150,6 +150,17 @@ class Schedule:
 
     total: Total
     runs: tuple[Run, ...]
+    least: Total | None = None
+    """No schedule costs less; None where ``total`` is the least cost itself."""
+
+    @property
+    def gap_s(self) -> float:
+        """By how much the cheapest schedule could be quicker at most."""
+        if self.least is None:
+            return 0.0
+        if self.least.uncovered < self.total.uncovered:
+            return self.total.time_s
+        return max(0.0, self.total.time_s - self.least.time_s)
 
 
 class SearchTooLarge(PlannerError):  # noqa: N818 – reads as what happened

@@ -64,6 +64,20 @@ def windows_of(problem: Problem) -> dict[Pair, Window]:
     }
 
 
+def boundary_states(
+    window: Window, most: int, usable: Sequence[bool] | None = None
+) -> set[int] | None:
+    """What kernels across the seam may have done of the next block; None if more than ``most``."""
+    found = {0}
+    for move in window.moves:
+        beyond = move.mask >> window.size
+        if beyond and not move.ahead and (usable is None or usable[move.slot]):
+            found |= {state | beyond for state in found if not state & beyond}
+            if len(found) > most:
+                return None
+    return found
+
+
 def _next_of(
     pair: Pair, blocks: dict[str, Block], seams: dict[tuple[str, str], Seam]
 ) -> tuple[Block, Seam] | None:

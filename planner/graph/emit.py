@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import networkx as nx
 
@@ -12,6 +13,7 @@ from planner.graph.attributes import make_operator
 from planner.graph.cut_blocks import check_cut
 from planner.graph.names import Names, shape_of
 from planner.graph.order import reads, writes
+from planner.graph.repeated import repeated
 from planner.graph.sequence import joined, needs_rows
 from planner.graph.types import Block, Node
 from planner.ops.collective import RowGather
@@ -97,9 +99,8 @@ class Emitter:
             )
         try:
             inputs = self._whole_rows(name, op, inputs)
-            spread = over_prompts(
-                over_context(op.spread(self.layout), self.layout.context), self.layout
-            )
+            spread = op.spread(self._layout(name))
+            spread = over_prompts(over_context(spread, self.layout), self.layout)
             if spread.op and self.layout.tensor > 1:
                 shapes = tuple(self._tensors[each].shape for each in self._known(inputs))
                 check_cut(spread.op, shapes, self._formats(name))
@@ -107,6 +108,17 @@ class Emitter:
         except ValueError as error:
             return self._fail(name, str(error))
         return True
+
+    def _layout(self, name: str) -> ExpertLayout:
+        """Over how many ranks a node is cut: nodes that a context group repeats, over fewer."""
+        layout = self.layout
+        if layout.context == 1 or layout.queries == "gather" or name not in self._repeated:
+            return layout
+        return replace(layout, tensor=layout.tensor // layout.context)
+
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        return repeated(self.spec)
 
     def _known(self, tensors: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._same.get(tensor, tensor) for tensor in tensors)

@@ -19,7 +19,7 @@ from planner.spec.types import (
     layer_numbers,
 )
 
-_CACHE_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8")
+_CACHE_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "nvfp4")
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ def _composite(parts: tuple[Node, ...]) -> dict[str, Any]:
     if not isinstance(first.op, AttentionScores):  # one that no lab runs, which says so by name
         return {"id": first.composite, "op": name, "in": list(first.inputs), "out": [*last.outputs]}
     shape = first.op.shape
-    if not shape.cached or shape.chunk:
+    if shape.shared:
+        name = "attention over another layer's cache"
+    elif not shape.cached or shape.chunk:
         name = "chunked attention" if shape.cached else "attention without a cache"
     return {
         "id": first.composite,

@@ -7,7 +7,7 @@ product that the matrix units lack is widened: weights stay narrow in memory (we
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
@@ -23,6 +23,8 @@ from planner.spec.types import FormatRule, GpuSpec, Scalar
 
 CACHE = "kv_cache_write"
 """The operator under which an engine's rules speak of its KV cache."""
+LATENT_CACHE = "mla_cache_write"
+"""The same of caches of latents; rules that name it come before those of `CACHE`."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ def scheme(
     """
     place = (origin or Origin.unknown()).at("precision")
     run = _Running(asked, gpu, engine or Engine(), place)
-    cache, cache_note = run.cache()
-    named = dict.fromkeys(["linear", *filter(run.names, dict.fromkeys(ops))])
+    present = dict.fromkeys(ops)
+    cache, cache_note = run.cache(latent=LATENT_CACHE in present)
+    named = dict.fromkeys(["linear", *filter(run.names, present)])
     table = tuple(run.runs(pair, op, cache) for pair in asked.pairs for op in named)
     if run.faults:
         raise SpecError(dict.fromkeys(run.faults))
@@ -79,9 +82,10 @@ class _Running:
     place: Origin
     faults: list[Fault] = field(default_factory=list)
 
-    def cache(self) -> tuple[str, str | None]:
+    def cache(self, *, latent: bool) -> tuple[str, str | None]:
         """The format the engine keeps its cache in, and a note on it."""
-        rule, wanted = self._rule(self.asked.pair, CACHE), self.asked.kv_cache
+        pair, wanted = self.asked.pair, self.asked.kv_cache
+        rule = (self._rule(pair, LATENT_CACHE) if latent else None) or self._rule(pair, CACHE)
         if rule is None:
             return wanted, None
         if rule.refuse:
@@ -105,13 +109,14 @@ class _Running:
         formats = Formats(weights, matmul, self.asked.wide, cache)
         if rule:
             kept, kernel = rule.kept or weights, rule.kernel or ""
-            formats = replace(formats, weights=kept, kernel=kernel, matrix_share=rule.matrix_share)
+            pads = (rule.pad_hidden, rule.pad_width)
+            formats = Formats(kept, matmul, self.asked.wide, cache, kernel, rule.matrix_share, pads)
         refusal = self._refused(pair, rule.refuse) if rule and rule.refuse else None
         return Runs(pair, op, formats, self._note(pair, matmul, rule), refusal)
 
     def names(self, op: str) -> bool:
         """Whether any rule of the engine speaks of an operator; all others run as linears do."""
-        return op != CACHE and _fits(op, self._patterns)
+        return op not in {CACHE, LATENT_CACHE} and _fits(op, self._patterns)
 
     @cached_property
     def _patterns(self) -> tuple[str, ...]:

@@ -1,16 +1,20 @@
 """Pipeline parallelism: a model's layers as stages, and what goes from one to the next.
 
 A layer is a block that hands over what it takes. Blocks ahead of the first layer belong to the
-first stage, those behind the last one to the last.
+first stage, those behind the last one to the last. A tower runs ahead of the first stage; every
+stage holds its weights, since vLLM makes it on all ranks and runs it on the first
+(vllm v1/worker/gpu_model_runner.py, model_executor/models/gemma3_mm.py; recalled).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import networkx as nx
 
 from planner.graph.types import Block, ModelGraph, Node, Run
+from planner.ops.attention import AttentionScores
 from planner.ops.collective import Send
 from planner.ops.types import Tensor
 
@@ -46,9 +50,7 @@ def pipelined(graph: ModelGraph, stages: int) -> ModelGraph:
     sequence = list(parts[0])
     for part in parts[1:]:
         sequence += [Run(len(graph.kinds), 1), *part]
-    return ModelGraph(
-        graph.name, kinds, tuple(sequence), graph.formats, graph.ranks, context=graph.context
-    )
+    return replace(graph, kinds=kinds, sequence=tuple(sequence))
 
 
 def stage_graphs(graph: ModelGraph, stages: int) -> tuple[ModelGraph, ...]:
@@ -67,9 +69,18 @@ def layer_count(graph: ModelGraph) -> int:
 
 
 def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
-    """The sequence cut into stages. Raises ValueError where the layers do not fill them."""
-    if graph.encoder:
-        raise ValueError("an encoder in front of a pipeline is not supported yet")
+    """The sequence cut into stages.
+
+    Raises ValueError where the layers do not fill them, attend to an encoder's output, or share
+    caches: the one read may be on another stage, and vLLM's Gemma 3n supports no pipeline (no
+    SupportsPP in gemma3n.py).
+    """
+    if "cross_attention" in graph.op_names:
+        raise ValueError(
+            "no engine cuts an encoder-decoder model into stages: vLLM's implement no SupportsPP"
+        )
+    if any(_shares_cache(block) for block in graph.kinds):
+        raise ValueError("layers that read another layer's cache are not cut into stages")
     counts = layer_counts(layer_count(graph), stages)
     parts: list[list[Run]] = [[] for _ in counts]
     stage, room = 0, counts[0]
@@ -87,6 +98,12 @@ def stage_runs(graph: ModelGraph, stages: int) -> tuple[tuple[Run, ...], ...]:
     return tuple(tuple(part) for part in parts)
 
 
+def _shares_cache(block: Block) -> bool:
+    return any(
+        isinstance(node.op, AttentionScores) and node.op.shape.shared for node in block.nodes
+    )
+
+
 def _is_layer(block: Block) -> bool:
     """Whether a block hands over what it takes, so that it can be repeated."""
     shapes = [
@@ -100,9 +117,7 @@ def _of_runs(graph: ModelGraph, runs: Sequence[Run]) -> ModelGraph:
     used = sorted({run.kind for run in runs})
     sequence = tuple(Run(used.index(run.kind), run.times) for run in runs)
     kinds = tuple(graph.kinds[kind] for kind in used)
-    return ModelGraph(
-        graph.name, kinds, sequence, graph.formats, graph.ranks, context=graph.context
-    )
+    return replace(graph, kinds=kinds, sequence=sequence)
 
 
 def _border(graph: ModelGraph, parts: Sequence[Sequence[Run]]) -> Block:

@@ -97,7 +97,7 @@ class AttentionPart(Operator):
 
     shape: Heads
 
-    arity: ClassVar[tuple[int, int]] = (2, 2)
+    arity: ClassVar[tuple[int, int]] = (1, 2)
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     matrix: ClassVar[bool] = True
 
@@ -222,7 +222,7 @@ class AttentionValues(AttentionPart):
 @dataclass(frozen=True)
 class Attention(Operator):
     """Multi-head attention with grouped KV heads: Q is [tokens, heads·head_dim], the second input
-    is the handle of a ``kv_cache_write``.
+    is the handle of a ``kv_cache_write``; no second input where the cache is another layer's.
     """
 
     heads: int
@@ -238,9 +238,11 @@ class Attention(Operator):
     """Chunked-local: a query looks only within its chunk of so many positions (Llama 4)."""
     cached: bool = True
     """False for an encoder: K and V come in as tensors, and nothing is kept of them."""
+    shared: bool = False
+    """Reads Q alone, and the cache that an earlier layer keeps (Gemma 3n)."""
 
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
-    arity: ClassVar[tuple[int, int]] = (2, 3)
+    arity: ClassVar[tuple[int, int]] = (1, 3)
     about: ClassVar[str] = "attention over the KV cache: scores, mask, softmax, values"
     matrix: ClassVar[bool] = True
 
@@ -254,6 +256,7 @@ class Attention(Operator):
             self.causal,
             self.chunk,
             self.cached,
+            self.shared,
         )
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
@@ -263,9 +266,7 @@ class Attention(Operator):
             raise ValueError("a window needs causal attention: it looks back only")
         if self.window and self.chunk:
             raise ValueError("attention looks back within a window or within chunks, not both")
-        wanted = 2 if self.cached else 3
-        if len(inputs) != wanted:
-            raise ValueError(f"it reads Q and {'a cache' if self.cached else 'K and V'}")
+        self._check_arity(len(inputs))
         width = self.kv_heads * self.head_dim
         need = 2 * width if self.cached else width
         for held in {static(sides[-1]) for sides in inputs[1:]} - {need}:
@@ -276,13 +277,20 @@ class Attention(Operator):
             )
         return AttentionScores(self.layout()).shapes(inputs) and (inputs[0],)
 
+    def _check_arity(self, count: int) -> None:
+        if self.shared and (count != 1 or not self.cached):
+            raise ValueError("it reads Q alone: its cache is another layer's")
+        if not self.shared and count != (2 if self.cached else 3):
+            raise ValueError(f"it reads Q and {'a cache' if self.cached else 'K and V'}")
+
     def parts(self) -> tuple[Part, ...]:
         layout = self.layout()
+        keys, values = (() if self.shared else (at,) for at in (1, 1 if self.cached else 2))
         return (
-            Part("scores", AttentionScores(layout), (0, 1)),
+            Part("scores", AttentionScores(layout), (0, *keys)),
             Part("mask", AttentionMask(self.softcap), ("scores",)),
             Part("softmax", AttentionSoftmax(self.heads if self.sinks else 0), ("mask",)),
-            Part("values", AttentionValues(layout), ("softmax", 1 if self.cached else 2)),
+            Part("values", AttentionValues(layout), ("softmax", *values)),
         )
 
     def sharded(self, ranks: int) -> tuple[Operator, str | None]:

@@ -29,10 +29,28 @@ from planner.ops.context import (
     ScaleParts,
     ScatterHeads,
 )
+from planner.ops.helix import HelixMlaDecode, HelixMlaPrefill
 from planner.ops.join import JoinPhases
-from planner.ops.latent_attention import LatentHeads, LatentScores, LatentValues, MlaDecode
+from planner.ops.latent_attention import (
+    LatentHeads,
+    LatentScores,
+    LatentValues,
+    MlaDecode,
+    MlaPrefill,
+)
 from planner.ops.mla import MlaCacheWrite, MlaExpand
-from planner.ops.types import Formats, Operator, Part, Shape, Site, Spread, Work, show_shape, static
+from planner.ops.types import (
+    ExpertLayout,
+    Formats,
+    Operator,
+    Part,
+    Shape,
+    Site,
+    Spread,
+    Work,
+    show_shape,
+    static,
+)
 
 
 @dataclass(frozen=True)
@@ -174,20 +192,28 @@ _SPREAD: dict[type[Operator], type[Operator]] = {
     MlaDecode: ContextMlaDecode,
     MlaExpand: ContextMlaExpand,
 }
+_REPEATED: dict[type[Operator], type[Operator]] = {
+    MlaCacheWrite: SpreadMlaCacheWrite,
+    MlaDecode: HelixMlaDecode,
+    MlaPrefill: HelixMlaPrefill,
+}
+"""The same where every rank computes the queries of all the group's heads."""
 
 
-def over_context(spread: Spread, ranks: int) -> Spread:
-    """The operator of a tensor rank, as one of ``ranks`` that share each sequence's cache.
+def over_context(spread: Spread, layout: ExpertLayout) -> Spread:
+    """The operator of a tensor rank, as one of those that share each sequence's cache.
 
-    Raises ValueError, in words for people, for a cache that keeps a window.
+    Raises ValueError, in words for people, for a cache that keeps a window or that layers share.
     """
-    op = spread.op
+    op, ranks = spread.op, layout.context
     if ranks == 1 or op is None:
         return spread
-    kind = _SPREAD.get(type(op))
+    kind = (_REPEATED if layout.queries == "repeat" else _SPREAD).get(type(op))
     if kind is None or (isinstance(op, Attention) and not op.cached):
         return spread
     if isinstance(op, Attention) and (op.window or op.chunk):
         raise ValueError("a cache that keeps a window is not spread over ranks")
+    if isinstance(op, Attention) and op.shared:
+        raise ValueError("a cache that layers share is not spread over ranks")
     given: dict[str, Any] = {each.name: getattr(op, each.name) for each in fields(op)}
     return replace(spread, op=kind(**given, ranks=ranks))  # type: ignore[call-arg]

@@ -130,6 +130,24 @@ class GroupRows(Operator):
         return Work()
 
 
+@operator("mean_rows")
+@dataclass(frozen=True)
+class MeanRows(Operator):
+    """[n, h] -> [n / count, h]: means of rows, as of a square of patches; h · n vector FLOPs."""
+
+    count: int
+    """Rows that become one."""
+
+    op_class: ClassVar[OpClass] = OpClass.POINTWISE
+    about: ClassVar[str] = "mean of several rows, as of patches of an image"
+
+    def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        return ((inputs[0][0] / self.count, *inputs[0][1:]),)
+
+    def work(self, site: Site) -> Work:
+        return Work(vector_flops=site.load.elements(site.inputs[0].shape))
+
+
 @operator("pool2d")
 @dataclass(frozen=True)
 class Pool2d(Operator):

@@ -22,6 +22,8 @@ class Heads:
     chunk: int | None = None
     cached: bool = True
     """False where K and V are tensors of the step, not of a cache."""
+    shared: bool = False
+    """Whether the cache is another layer's, which stands for it in memory."""
     span: Span = "all"
     """Keys that it looks at."""
     ranks: int = 1
@@ -35,7 +37,7 @@ class Heads:
     @property
     def keeps(self) -> bool:
         """Whether it stands for the layer's cache: one of two where the keys are in two spans."""
-        return self.cached and self.span != "new"
+        return self.cached and not self.shared and self.span != "new"
 
     def kv_bytes_per_token(self, kv_cache: str) -> float:
         """Bytes of K and V one token leaves in this layer's cache, scales of heads included."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Exchange = Literal["gather", "all_to_all"]
+Queries = Literal["gather", "repeat"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class ExpertLayout:
     """How they meet: all ranks see all tokens, or each token goes to its experts' ranks."""
     context: int = 1
     """Tensor ranks over which each sequence's cache is spread (decode context parallelism)."""
+    queries: Queries = "gather"
+    """How they come by the queries of all their heads: from each other, or each computes all."""
     sequence: bool = False
     """Whether ranks share the rows of what they would all compute (sequence parallelism)."""
     prompts: int = 1

@@ -134,7 +134,13 @@ class Moe(Operator):
         hidden, local = static(inputs[0][-1]), self.experts // self.ranks
         wide = self._first() * self.intermediate
         dtype = formats.weights if self.quantizable else formats.activations
-        weights = Parameters(local * hidden * (wide + self.intermediate), dtype)
+        elements = local * hidden * (wide + self.intermediate)
+        tall, broad = (
+            -(-size // pad) * pad
+            for size, pad in zip((hidden, self.intermediate), formats.pads, strict=True)
+        )
+        padding = local * tall * (self._first() + 1) * broad - elements
+        weights = Parameters(elements, dtype, padding=padding)
         if not self.bias:
             return (weights,)
         return (weights, Parameters(local * (wide + hidden), formats.activations))

@@ -77,11 +77,13 @@ class Parameters:
     dtype: str
     shared: bool = False
     """True where another operator owns the memory (a tied LM head): read, but counted once."""
+    padding: int = 0
+    """Elements that an engine's layout adds: held and read, and no parameters."""
 
     @property
     def bytes(self) -> float:
         """Bytes they take in HBM."""
-        return self.elements * bytes_per_element(self.dtype)
+        return (self.elements + self.padding) * bytes_per_element(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class Formats:
     kv_cache: str
     kernel: str = ""
     matrix_share: float = 1.0
+    pads: tuple[int, int] = (1, 1)
+    """What hidden size and width of a routed expert are padded to multiples of."""
 
 
 @dataclass(frozen=True)

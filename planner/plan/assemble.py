@@ -14,8 +14,9 @@ from planner.graph.totals import (
     parameters,
     state_bytes_per_sequence,
 )
+from planner.plan.first_kernel import first_kernels
 from planner.plan.identity import digest, parts, plan_id
-from planner.plan.interval import interval
+from planner.plan.interval import ENOUGH_RUNS, interval, spread_width
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
 from planner.plan.notes import notes
 from planner.plan.precision import described
@@ -49,13 +50,12 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
     deployment, prepared = question.deployment, prepare(question)
     step = _checked(prepared, load or step_load(deployment))
     solved = solve_step(prepared, step)
-    rule_sets = _rule_sets(solved)
+    ideal = solve_ideal(solved)
     nodes = node_rows(solved.graph, solved.costs, prepared.device)
     kernels = kernel_rows(solved)
     hashes = parts(question, prepared.scheme, solved.engine)
-    times = _step_time(solved, rule_sets)
-    memory = whole_memory_plan(prepared, step)
-    workload = _batch(prepared)
+    times = _step_time(solved, _rule_sets(solved, ideal))
+    memory, workload = whole_memory_plan(prepared, step), _batch(prepared)
     result = digest([plain(each) for each in (times, memory, kernels, nodes, workload)])
     return Plan(
         FORMAT,
@@ -77,8 +77,9 @@ def assemble(question: Question, load: StepLoad | None = None) -> Plan:
         solved.decision.sizes,
         workload,
         _cost(question, times),
-        notes(prepared, solved, memory),
+        notes(prepared, solved, memory, ideal),
         kernel_order(solved, kernels),
+        first_kernels(solved, ideal),
         speculation_plan(prepared, step, times.time_s),
     )
 
@@ -97,12 +98,12 @@ def _batch(prepared: Prepared) -> WorkloadPlan | None:
     return workload_plan(prepared, asked) if asked and asked.batch else None
 
 
-def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
+def _rule_sets(solved: SolvedStep, ideal: Solution) -> dict[str, RuleSetTime]:
     best, flags = solve_flags(solved)
     found: dict[RuleSet, tuple[Solution, dict[str, Scalar]]] = {
         "engine": (solved.chosen, {}),
         "flags": (best, flags),
-        "ideal": (solve_ideal(solved), {}),
+        "ideal": (ideal, {}),
     }
     return {
         name: RuleSetTime(solution.timeline.time_s, solution.kernel_count, turned)
@@ -113,7 +114,8 @@ def _rule_sets(solved: SolvedStep) -> dict[str, RuleSetTime]:
 def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:
     chosen = solved.chosen
     step, fixed = solved.step, solved.fixed
-    low_s, high_s = interval(chosen, step.kind, solved.adjusted.runs) or (None, None)
+    spread = spread_width(solved.solver.prepared.question, "pace")
+    low_s, high_s = interval(chosen, step.kind, solved.adjusted.runs, spread) or (None, None)
     modes = {
         MODE_WORDS[mode]: _mode_time(solution, solved.decision.choice(mode))
         for mode, solution in solved.solutions.items()
@@ -133,7 +135,16 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         solved.solver.prepared.stage_layers,
         solved.solver.micro.count,
         chosen.timeline.waiting_s,
+        _scatter(solved) if spread and low_s is not None else "",
     )
+
+
+def _scatter(solved: SolvedStep) -> str:
+    """Whose whole runs make an interval wider; none once there are enough of this machine's."""
+    spread, runs = solved.solver.prepared.question.spread, solved.adjusted.runs
+    if spread is None or (runs and runs.count >= ENOUGH_RUNS):
+        return ""
+    return f"{spread.figures['pace'].reports} reports of whole runs"
 
 
 def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:
@@ -205,7 +216,9 @@ def _describe_constants(prepared: Prepared) -> str:
     lent = [f"{f.source.split(':')[0]} ({f.evidence})" for f in used if f.measured]
     lent = lent or ["none measured: typical values (datasheet)"]
     adjusting = [f"{name} ({evidence})" for name, evidence in prepared.adjusted.names.items()]
-    return ", ".join(dict.fromkeys([*lent, *adjusting]))
+    spread = prepared.question.spread
+    scatter = [f"{spread.name} of {spread.date} (interval)"] if spread else []
+    return ", ".join(dict.fromkeys([*lent, *adjusting, *scatter]))
 
 
 def _describe_backend(question: Question, engine: Engine) -> str:

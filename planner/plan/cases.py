@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from planner.num import Number, maximum, minimum
 from planner.plan.acceptance import accept, judged_by_plan
 from planner.plan.circumstances import planned
 from planner.plan.expected import Expected, expected
@@ -34,9 +35,9 @@ LAUNCHES = 0.5
 class Predicted:
     """One predicted figure with its 80 % interval, in the unit of its column."""
 
-    value: float
-    low: float | None
-    high: float | None
+    value: Number
+    low: Number | None
+    high: Number | None
     """None where no residuals are known."""
     bare: float | None
     """By the bare roofline of the decode steps alone; None where it says nothing."""
@@ -85,7 +86,12 @@ class Answer:
 
 def predictions(plan: Plan) -> dict[str, Predicted]:
     """Every figure that the plan predicts and a column has, by the column's name."""
-    by_metric = {each.metric: each for each in expected(plan)}
+    return in_columns(expected(plan))
+
+
+def in_columns(figures: Iterable[Expected]) -> dict[str, Predicted]:
+    """The figures that a column has, by the column's name."""
+    by_metric = {each.metric: each for each in figures}
     return {
         name: _predicted(by_metric[metric], unit)
         for name, (metric, unit) in METRICS.items()
@@ -96,7 +102,8 @@ def predictions(plan: Plan) -> dict[str, Predicted]:
 def _predicted(each: Expected, unit: float) -> Predicted:
     low = high = None
     if each.slowest is not None and each.fastest is not None:
-        low, high = sorted((each.slowest / unit, each.fastest / unit))
+        ends = each.slowest / unit, each.fastest / unit
+        low, high = minimum(*ends), maximum(*ends)
     bare = None if each.bare is None else each.bare / unit
     return Predicted(each.value / unit, low, high, bare)
 

@@ -12,6 +12,7 @@ from planner.ops.attention import AttentionScores
 from planner.ops.heads import Heads
 from planner.ops.indexer import IndexCacheWrite
 from planner.ops.mla import MlaCacheWrite
+from planner.ops.types import ExpertLayout
 from planner.spec.conditions import holds, refusals, version_key
 from planner.spec.types import DeploymentSpec
 
@@ -34,6 +35,14 @@ def check_context(deployment: DeploymentSpec, engine: Engine, whole: ModelGraph)
             message, hint = found[0]
             place = deployment.origin.at("parallel", field)
             raise SpecError([place.fault(message, hint or f"set parallel.{field}: 1")])
+
+
+def check_prompts(deployment: DeploymentSpec, layout: ExpertLayout, kind: str) -> None:
+    """Refuse steps with prompts on ranks that decode alone, as Helix's do. Raises SpecError."""
+    if layout.context > 1 and layout.queries == "repeat" and kind != "decode":
+        message = "these ranks decode alone, and the workload has prompts"
+        hint = "give them as pools.decode, behind a pool that prefills; or set parallel.context: 1"
+        raise SpecError([deployment.origin.at("parallel", "context").fault(message, hint)])
 
 
 _FIELDS: tuple[tuple[str, Ranks, str], ...] = (

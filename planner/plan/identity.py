@@ -100,9 +100,15 @@ def parts(question: Question, scheme: Scheme, engine: Engine) -> dict[str, str]:
             ]
         ),
         "workload": digest(load),
-        "calibration": digest([spec_digest(each.calibration) for each in question.calibrations]),
+        "calibration": digest(_evidence(question)),
         "cost_model": digest(COST_MODELS[question.cost_model]),
     }
+
+
+def _evidence(question: Question) -> list[str]:
+    """The calibrations, and the spread of whole runs where there is one."""
+    found = [spec_digest(each.calibration) for each in question.calibrations]
+    return [*found, spec_digest(question.spread)] if question.spread else found
 
 
 def _layout(deployment: DeploymentSpec) -> Any:

@@ -8,6 +8,10 @@ is wrong with them is wrong for every shape.
 
 Errors on whole runs of the same machine say it better than kernels can, once there are enough runs
 of such steps; with fewer the wider of the two intervals holds.
+
+Whole runs scatter more than their kernels do: another engine build, flags and clocks that nobody
+states, prompts that load experts unevenly. What public reports of whole runs need beyond the
+kernels' interval (a spread of the catalogue) is added to it as squares of logarithms.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.capture.solve import Kernel, Solution
-from planner.num import Number, as_float, expm1, maximum, minimum, square_root, where
-from planner.spec.types import MeasuredRuns
+from planner.num import Number, as_float, exp, expm1, log, maximum, minimum, square_root, where
+from planner.spec.question import Question
+from planner.spec.types import MeasuredRuns, SpreadName
 
 SHARED = 0.05
 """Half of the 80 % interval of what kernels of one family share on a calibrated GPU.
@@ -35,17 +40,43 @@ REACH = 2.0
 """How many times shorter or longer than the measured steps one may be and still be like them."""
 
 
+LEAST_SHARE = 1e-6
+"""Of a time: no end of an interval is taken to be nearer to nought, whose logarithm is none."""
+
+
+def spread_width(question: Question, figure: SpreadName) -> float:
+    """Half of the 80 % interval of log(measured / predicted) that whole runs add; 0 of none."""
+    known = question.spread.figures.get(figure) if question.spread else None
+    return known.width if known else 0.0
+
+
+def widened(value: Number, low: Number, high: Number, width: float) -> tuple[Number, Number]:
+    """Ends of an interval with a log width added as squares; as they are without one."""
+    if not width:
+        return low, high
+    down = log(value / maximum(low, value * LEAST_SHARE))
+    up = log(high / value)
+    low, high = (
+        value * exp(-square_root(down**2 + width**2)),
+        value * exp(square_root(up**2 + width**2)),
+    )
+    return low, high
+
+
 def interval(
-    solution: Solution, kind: str = "", runs: MeasuredRuns | None = None
+    solution: Solution, kind: str = "", runs: MeasuredRuns | None = None, width: float = 0.0
 ) -> tuple[Number, Number] | None:
     """Low and high of the step's wall time; None where a kernel has no known residuals.
 
-    ``kind`` is that of the step, ``runs`` the whole runs its prediction was corrected by.
+    ``kind`` is that of the step, ``runs`` the whole runs its prediction was corrected by, ``width``
+    what other whole runs scatter.
     """
+    time_s = solution.timeline.time_s
     modelled = _of_kernels(solution)
+    if modelled is not None:
+        modelled = widened(time_s, *modelled, width)
     if runs is None:
         return modelled
-    time_s = solution.timeline.time_s
     low_s, high_s = time_s * math.exp(runs.q10), time_s * math.exp(runs.q90)
     if modelled is None:
         return low_s, high_s

@@ -10,6 +10,7 @@ from planner.dtypes import bytes_per_element
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
 from planner.ops import OPERATORS
+from planner.ops.layout import Queries
 from planner.ops.moe import Moe
 from planner.ops.moe_load import Routing
 from planner.ops.types import Exchange, ExpertLayout, Formats
@@ -31,6 +32,7 @@ def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayo
         parallel.tensor,
         parallel.expert,
         context=parallel.context,
+        queries=_queries(question),
         prompts=parallel.prefill_context,
     )
     if parallel.gpus == 1:
@@ -44,6 +46,12 @@ def layout_of(question: Question, chosen: Formats, step: StepLoad) -> ExpertLayo
         exchange = cast("Exchange", choice.value if choice else "gather")
         layout = replace(layout, replicas=parallel.data, exchange=exchange)
     return replace(layout, sequence=_shares_rows(question, engine, chosen, step))
+
+
+def _queries(question: Question) -> Queries:
+    """How the engine's tensor ranks that share a context come by all their heads' queries."""
+    shared = (rule for rule in question.backend.context if rule.ranks == "tensor")
+    return next((rule.queries for rule in shared), "gather")
 
 
 def _shares_rows(question: Question, engine: Engine, chosen: Formats, step: StepLoad) -> bool:

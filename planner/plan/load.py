@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
-from planner.num import ceil_div
+from planner.num import Number, ceil_div
 from planner.ops.attention import AttentionScores
 from planner.ops.types import LOAD_SYMBOLS, Load, Pairs, SequenceGroup, Symbol
 from planner.registry import nearest
@@ -90,13 +90,13 @@ def share(workload: Workload, replicas: int) -> int:
     return int(ceil_div(workload.batch or workload.concurrency or 1, replicas))
 
 
-def decode(batch: int, context: int, drafts: int = 0) -> StepLoad:
+def decode(batch: Number, context: Number, drafts: int = 0) -> StepLoad:
     """One new token for each of ``batch`` sequences, and behind it ``drafts`` to be verified."""
     group = SequenceGroup(batch, 1 + drafts, context + drafts, verified=drafts > 0)
     return StepLoad("decode", Load((group,)))
 
 
-def prefill(batch: int, tokens: int, before: int = 0) -> StepLoad:
+def prefill(batch: Number, tokens: Number, before: Number = 0) -> StepLoad:
     """``tokens`` prompt tokens for each of ``batch`` sequences that hold ``before`` already."""
     return StepLoad("prefill", Load((SequenceGroup(batch, tokens, before + tokens),)))
 

@@ -12,6 +12,7 @@ from planner.cost.profile import live_bytes
 from planner.cost.reserve import levers
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
+from planner.num import Number
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.context import most_context
 from planner.plan.load import StepLoad, step_load
@@ -27,16 +28,20 @@ _UTILIZATION = 0.95
 """The most that engines' users set in practice; beyond it sampler warm-up runs out of memory."""
 
 
-def memory_load(deployment: DeploymentSpec, step: StepLoad) -> Load:
+def memory_load(
+    deployment: DeploymentSpec, step: StepLoad, lengths: tuple[Number, Number] | None = None
+) -> Load:
     """What must be held at once: of a static batch, every sequence at its full length; of users in
     a closed loop, those that run, half of each output there.
+
+    ``lengths`` are those of prompts and outputs where they are not the workload's own.
     """
     workload = deployment.workload
     if workload is None:
         return step.load
-    batch = step.sequences or 1
-    output = workload.output if workload.batch else workload.output // 2
-    return Load((SequenceGroup(batch, 1, workload.input + output),))
+    prompt, output = lengths or (workload.input, workload.output)
+    held = output if workload.batch else output // 2
+    return Load((SequenceGroup(step.load.sequences, 1, prompt + held),))
 
 
 def prepared_budget(prepared: Prepared, engine: Engine, graph: ModelGraph) -> Budget:
@@ -113,7 +118,9 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
     for flag, value in levers(prepared.engine("decode")):
         if _fits(prepared, backend={"flags": {**asked, flag: value}}):
             yield f"backend.flags.{flag}={flag_text(value)}"
-    if prepared.formats.kv_cache != "fp8" and _fits(prepared, precision={"kv_cache": "fp8"}):
+    if prepared.formats.kv_cache not in {"fp8", "nvfp4"} and _fits(
+        prepared, precision={"kv_cache": "fp8"}
+    ):
         yield "precision.kv_cache=fp8"
     if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
         yield "precision.weights=fp8"

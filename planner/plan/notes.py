@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.capture.solve import Solution
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
 from planner.plan.memory_types import MemoryPlan
@@ -13,7 +14,9 @@ from planner.spec.conditions import version_key
 from planner.units import show_seconds
 
 
-def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[str, ...]:
+def notes(
+    prepared: Prepared, solved: SolvedStep, memory: MemoryPlan, ideal: Solution
+) -> tuple[str, ...]:
     """What a reader should know before he trusts the numbers."""
     question = prepared.question
     found = [*prepared.notes, *solved.engine.notes, *solved.decision.notes]
@@ -46,7 +49,19 @@ def notes(prepared: Prepared, solved: SolvedStep, memory: MemoryPlan) -> tuple[s
         solved.engine, question.deployment.backend.version, prepared.constants.used.values()
     )
     found += _other_runs(prepared, solved.engine)
+    found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _gaps(solved: SolvedStep, ideal: Solution) -> Iterator[str]:
+    """A sentence for each search that did not look at everything: how far from the best at most."""
+    for name, found in (("engine", solved.chosen), ("ideal", ideal)):
+        if found.gap_s:
+            share = found.gap_s / found.timeline.time_s
+            yield (
+                f"the {name} groupings are the best found of too many to try: no others are more "
+                f"than {show_seconds(found.gap_s)} ({share:.2%}) quicker, which is proven"
+            )
 
 
 def _pipeline(prepared: Prepared, solved: SolvedStep) -> list[str]:

@@ -16,7 +16,11 @@ from dataclasses import dataclass, replace
 from planner.capture.solve import Solution
 from planner.num import Number, any_nonzero, as_float, ceil_div, maximum
 from planner.ops.collective import Send
+from planner.ops.types import Load
 from planner.plan.load import StepLoad
+
+CUT = frozenset({"decode", "prefill"})
+"""Kinds of steps that a pipeline cuts."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,17 @@ def micro_batches(step: StepLoad, stages: int) -> MicroBatches:
     Mixed steps and graphs that are no LLM stay whole.
     """
     sequences = step.sequences or 1
-    count = min(stages, sequences) if step.kind in {"decode", "prefill"} else 1
+    count = min(stages, sequences) if step.kind in CUT else 1
     if count == 1:
         return MicroBatches(1, step, step.kind == "decode")
-    groups = tuple(replace(group, count=ceil_div(group.count, count)) for group in step.load.groups)
-    part = replace(step, load=replace(step.load, groups=groups))
-    return MicroBatches(count, part, step.kind == "decode")
+    return MicroBatches(count, replace(step, load=_part(step.load, count)), step.kind == "decode")
+
+
+def _part(load: Load, count: int) -> Load:
+    """The fullest of ``count`` equal parts of a load, with what its prompts bring to a tower."""
+    groups = tuple(replace(group, count=ceil_div(group.count, count)) for group in load.groups)
+    tower = _part(load.encoder, count) if load.encoder else None
+    return replace(load, groups=groups, encoder=tower)
 
 
 def waiting_s(stages_s: tuple[Number, ...], micro: MicroBatches) -> Number:

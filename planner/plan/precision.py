@@ -13,7 +13,7 @@ def scheme_of(question: Question) -> Scheme:
     """What runs, and notes on it. Raises SpecError for what GPU or engine cannot run."""
     deployment, gpu, backend = question.deployment, question.gpu, question.backend
     wanted = asked(deployment, question.model, gpu)
-    facts = engine_of(question, wanted.formats, "decode").facts
+    facts = engine_of(question, wanted.formats, "decode").as_asked.facts
     blocks = (*question.blocks.values(), *question.model.blocks.values())
     ops = (node.op for block in blocks for node in block.nodes.values())
     engine = Engine(backend.title, backend.formats, facts)

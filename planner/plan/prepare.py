@@ -27,6 +27,7 @@ from planner.plan.layout import check_experts, layout_of
 from planner.plan.load import StepLoad, step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
+from planner.plan.refusals import check_refusals
 from planner.spec.origin import Origin
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
@@ -113,8 +114,9 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
             f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
         )
         raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
+    seen = engine_of(question, chosen.formats, step.kind)
+    check_refusals(deployment, seen)
     if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
-        seen = engine_of(question, chosen.formats, step.kind)
         check_context(deployment, seen, _on_one_rank(question, chosen))
     graph = _graph(question, chosen, layout)
     check_experts(deployment, graph)

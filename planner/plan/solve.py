@@ -18,6 +18,7 @@ from planner.graph.active import active, idle_symbols
 from planner.graph.types import ModelGraph
 from planner.ops.context_prompts import shared_prompts
 from planner.ops.types import ExpertLayout, Load
+from planner.plan.context import check_prompts
 from planner.plan.identity import spec_digest
 from planner.plan.layout import routing
 from planner.plan.load import StepLoad
@@ -108,6 +109,7 @@ def solve_step(
     step, graph = _in_front(prepared.graph, step)
     engine = engine or prepared.engine(step.kind)
     deployment = prepared.question.deployment
+    check_prompts(deployment, prepared.layout, step.kind)
     micro = micro_batches(_on_one_group(step, prepared.layout), deployment.parallel.pipeline)
     decision = decide(engine, micro.part.tokens)
     fixed = fixed_costs(engine, deployment.host.launch, prepared.adjusted)

@@ -9,6 +9,9 @@ sampler, and what a draft head reads of the model's hidden states.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from planner.num import Number
 from planner.plan.load import StepLoad, decode
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.solve import solve_step
@@ -26,13 +29,29 @@ def yielded(speculation: Speculation) -> float:
 
 def draft_s(prepared: Prepared, batch: int, context: int) -> float:
     """Time of drafting one step's tokens for ``batch`` sequences, at growing context."""
+    found = drafting(prepared, batch, context)
+    if found is None:
+        return 0.0
+    time_s = solve_step(found.prepared, found.step, modes=()).chosen.timeline.time_s
+    return found.times * float(time_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Drafting:
+    """Equal steps of the draft model."""
+
+    prepared: Prepared
+    step: StepLoad
+    times: int
+
+
+def drafting(prepared: Prepared, batch: Number, context: Number) -> Drafting | None:
+    """The steps that draft for one step, or for many; None where nothing has to be computed."""
     question = prepared.question
     if question.draft is None or question.deployment.speculation is None:
-        return 0.0
+        return None
     tokens = question.deployment.speculation.tokens
-    middle = decode(batch, context + tokens // 2)
-    drafting = prepare(question.draft)
-    return tokens * float(solve_step(drafting, middle, modes=()).chosen.timeline.time_s)
+    return Drafting(prepare(question.draft), decode(batch, context + tokens // 2), tokens)
 
 
 def speculation_plan(prepared: Prepared, step: StepLoad, verify_s: float) -> SpeculationPlan | None:

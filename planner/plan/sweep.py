@@ -1,36 +1,24 @@
-"""Decode steps of one deployment at many batches and contexts, as arrays: the formulas of a plan.
+"""Steps of a deployment that differ in their sizes alone, answered together.
 
-Each row is what `assemble` says of it, to the rounding of sums. Rows that share what branches (the
-capture mode, the micro-batches of a pipeline, groups too large to run) are priced together, a few
-thousand at a time, so that memory does not grow with their number.
+Each row is what `planner.plan.cases.predictions` says of its plan, to the rounding of sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.capture.decide import decide_all, fixed_costs
-from planner.capture.layout import Layout
-from planner.capture.many import ManyProblem, Regime, known_regime
-from planner.capture.types import MODES
-from planner.cost.engine import Engine
 from planner.cost.memory import missing_bytes, needed_bytes
-from planner.fusion.groups import limits
-from planner.fusion.types import SearchTooLarge
-from planner.graph.active import idle_symbols
-from planner.graph.types import ModelGraph
-from planner.num import Number, ceil_div, maximum, minimum
-from planner.ops.types import Load, SequenceGroup
-from planner.plan.decodes import DecodeLine, Decodes, decode_line, fill
-from planner.plan.layout import routing
-from planner.plan.load import StepLoad, check_encoder_alone, check_load, decode, drafted
-from planner.plan.memory import stage_space
-from planner.plan.pipeline import MicroBatches, piped
+from planner.num import Number, ceil_div, maximum
+from planner.plan.cases import Predicted, in_columns
+from planner.plan.expected import PlannedStep, of_step
+from planner.plan.load import StepLoad, check_encoder_alone, check_load, decode, drafted, prefill
+from planner.plan.memory import memory_load, stage_space
 from planner.plan.prepare import Prepared, prepare
-from planner.plan.solve import layout_of, running, solve_step
+from planner.plan.speculation import drafting, yielded
+from planner.plan.step_rows import StepRows
+from planner.plan.steps import CHUNK, laid_out, picked, step_rows
 from planner.spec.question import Question
 
 if TYPE_CHECKING:
@@ -39,212 +27,145 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-CHUNK = 16_384
-"""Rows priced at a time: their arrays stay in the cache of one core."""
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What plans say of deployments, one element a row."""
+
+    steps: StepRows
+    """The step that each plan shows."""
+    missing_bytes: Array
+    """Short on the tightest GPU; nought where it fits."""
+    figures: Mapping[str, Predicted]
+    """By the names of columns: arrays, NaN where a plan has no such figure."""
+    tok_s: Array
+    """Output tokens a second over all GPUs; NaN of what has no output."""
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    """Rows that cannot be, and why."""
+
+    @property
+    def fits(self) -> npt.NDArray[np.bool_]:
+        """Whether the engine starts and holds the load."""
+        found: npt.NDArray[np.bool_] = self.missing_bytes == 0
+        return found
 
 
-def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK) -> Decodes:
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of one deployment behind each other."""
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    steps = StepRows.unknown(sum(len(part.steps) for part in parts))
+    figures = {
+        name: Predicted(
+            np.concatenate([part.figures[name].value for part in parts]),
+            np.concatenate([part.figures[name].low for part in parts]),
+            np.concatenate([part.figures[name].high for part in parts]),
+            None,
+        )
+        for name in parts[0].figures
+    }
+    missing, tok_s = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("missing_bytes", "tok_s")
+    )
+    wrong: dict[int, str] = {}
+    first = 0
+    for part in parts:
+        steps.put(slice(first, first + len(part.steps)), part.steps)
+        wrong |= {first + place: said for place, said in part.wrong.items()}
+        first += len(part.steps)
+    return Rows(steps, missing, figures, tok_s, wrong)
+
+
+def decodes(question: Question, batch: Array, context: Array, chunk: int = CHUNK) -> Rows:
     """The decode steps of a deployment with so many sequences of such a length, row by row.
 
     The step that the deployment itself names is left aside; it must be a decode step. Raises
     SpecError as `assemble` does for what no batch or context changes.
     """
-    import numpy as np
+    deployment = question.deployment
+    replica = ceil_div(batch * 1.0, deployment.parallel.data)
+    step = decode(replica, context * 1.0, drafted(deployment))
+    rows, missing = shown(laid_out(question, step), step, chunk=chunk)
+    share = _share(question, rows, (replica, context * 1.0), chunk)
+    figures = in_columns(of_step(replace(planned(rows, step), share=share)))
+    whole = replica * deployment.parallel.data if deployment.speculation else batch
+    return Rows(rows, missing, figures, whole / rows.step_s / share)
 
-    batch, context = batch * 1.0, context * 1.0
-    found = Decodes(*(np.full(len(batch), np.nan) for _ in fields(Decodes)))
-    for prepared, places in _laid_out(question, batch):
-        part = _Sweep(prepared, batch[places], context[places]).decodes(chunk)
-        for item in fields(Decodes):
-            getattr(found, item.name)[places] = getattr(part, item.name)
-    return found
+
+def _share(question: Question, rows: StepRows, sizes: tuple[Array, Array], chunk: int) -> Number:
+    """Of each step's time what a token takes: with drafts more tokens a step, and drafting."""
+    speculation = question.deployment.speculation
+    if speculation is None or not len(rows):
+        return 1.0
+    found = drafting(prepare(question), *sizes)
+    draft_s = found.times * step_rows(found.prepared, found.step, chunk).step_s if found else 0.0
+    return (1 + draft_s / rows.step_s) / yielded(speculation)
 
 
-def _laid_out(question: Question, batch: Array) -> Iterator[tuple[Prepared, Any]]:
-    """The question as the engine lays it out, and the rows that are: by the size of their step.
+def prefills(question: Question, batch: Array, tokens: Array, chunk: int = CHUNK) -> Rows:
+    """The same of steps that compute so many prompt tokens for each sequence."""
+    asked = question.deployment.step and question.deployment.step.prefill
+    assert asked
+    load = prefill(ceil_div(batch * 1.0, question.deployment.parallel.data), tokens * 1.0).load
+    step = StepLoad("prefill", load, asked.items, asked.item_tokens)
+    rows, missing = shown(laid_out(question, step), step, chunk=chunk)
+    return Rows(rows, missing, in_columns(of_step(planned(rows, step))), batch * float("nan"))
 
-    An engine changes its layout at one size, if at all (`planner.plan.layout.layout_of`).
+
+def planned(rows: StepRows, step: StepLoad) -> PlannedStep:
+    """The steps of many plans."""
+    sequences = step.load.sequences
+    return PlannedStep(step.kind, rows.step_s, rows.low_s, rows.high_s, None, sequences)
+
+
+def shown(
+    laid: Iterable[tuple[Prepared, Any]],
+    step: StepLoad,
+    lengths: tuple[Array, Array] | None = None,
+    chunk: int = CHUNK,
+) -> tuple[StepRows, Array]:
+    """The steps that plans show, and the memory that each is short of.
+
+    ``laid`` is how the engine lays out which rows; ``lengths`` are those of the prompts and outputs
+    of a workload.
     """
     import numpy as np
 
-    deployment = question.deployment
-    sizes = ceil_div(batch, deployment.parallel.data)
-    distinct = np.unique(sizes)
-    if not len(distinct):
-        return
-
-    def of(size: float) -> Prepared:
-        return prepare(question, decode(int(size), 2, drafted(deployment)))
-
-    first, last = of(distinct[0]), of(distinct[-1])
-    if first.layout == last.layout:
-        yield first, slice(None)
-        return
-    low, high = 0, len(distinct) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        alike = of(distinct[middle]).layout == first.layout
-        low, high = (middle, high) if alike else (low, middle)
-    yield first, np.flatnonzero(sizes <= distinct[low])
-    yield last, np.flatnonzero(sizes > distinct[low])
+    found = StepRows.unknown(len(step.load.sequences))
+    missing = np.full(len(found), np.nan)
+    for prepared, places in laid:
+        some = picked(step, places)
+        _check(prepared, some)
+        found.put(places, step_rows(prepared, some, chunk))
+        held = lengths and (lengths[0][places], lengths[1][places])
+        missing[places] = _missing(prepared, some, held)
+    return found, missing
 
 
-@dataclass(eq=False)
-class _Sweep:
-    """One deployment, and rows that are filled in."""
+def times_s(question: Question, step: StepLoad, chunk: int = CHUNK) -> Array:
+    """How long steps take, each as the engine lays the question out for it."""
+    import numpy as np
 
-    prepared: Prepared
-    batch: Array
-    context: Array
+    found = np.full(len(step.load.sequences), np.nan)
+    for prepared, places in laid_out(question, step):
+        found[places] = step_rows(prepared, picked(step, places), chunk).step_s
+    return found
 
-    def decodes(self, chunk: int) -> Decodes:
-        import numpy as np
 
-        self._check()
-        rows = len(self.batch)
-        found = Decodes(*(np.full(rows, np.nan) for _ in fields(Decodes)))
-        found.missing_bytes[:] = self._missing()
-        found.mode[:] = self.modes[0]
-        left = np.ones(rows, dtype=bool)
-        for places in self._alike(chunk):
-            for won, line in self._priced(places):
-                fill(found, places[won], line, won)
-                left[places[won]] = False
-        for place in np.flatnonzero(left).tolist():
-            fill(found, place, self._single(place), None)
-        return found
+def _check(prepared: Prepared, step: StepLoad) -> None:
+    """What `assemble` refuses."""
+    deployment = prepared.question.deployment
+    check_load(deployment, step, prepared.graph.symbols)
+    check_encoder_alone(deployment, step, prepared.graph)
 
-    def _check(self) -> None:
-        """What `assemble` refuses."""
-        deployment = self.prepared.question.deployment
-        step = decode(1, 1, self.drafts)
-        check_load(deployment, step, self.prepared.graph.symbols)
-        check_encoder_alone(deployment, step, self.prepared.graph)
 
-    @cached_property
-    def drafts(self) -> int:
-        """Draft tokens of each sequence."""
-        return drafted(self.prepared.question.deployment)
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The engine as decode steps see it."""
-        return self.prepared.engine("decode")
-
-    @cached_property
-    def replica(self) -> Array:
-        """Sequences of the fullest replica."""
-        found: Array = ceil_div(self.batch, self.prepared.question.deployment.parallel.data)
-        return found
-
-    @cached_property
-    def parts(self) -> Array:
-        """Micro-batches of each row."""
-        stages = self.prepared.question.deployment.parallel.pipeline
-        found: Array = minimum(self.replica, float(stages))
-        return found
-
-    @cached_property
-    def count(self) -> Array:
-        """Sequences of a micro-batch."""
-        found: Array = ceil_div(self.replica, self.parts)
-        return found
-
-    @cached_property
-    def modes(self) -> tuple[Number, Number]:
-        """The capture mode of each row, and its padding."""
-        return decide_all(self.engine, self.count * (1 + self.drafts))
-
-    @cached_property
-    def graph(self) -> ModelGraph:
-        """What of the model runs in a decode step whose prompts began earlier."""
-        return running(self.prepared.graph.alone, decode(1, 2, self.drafts).load)
-
-    @cached_property
-    def _begins_alike(self) -> bool:
-        """Whether a sequence's first token runs the same kernels as any other."""
-        graph = self.prepared.graph
-        first, later = (decode(1, context, self.drafts).load for context in (1, 2))
-        return graph.encoder is None and idle_symbols(graph, first) == idle_symbols(graph, later)
-
-    @cached_property
-    def layout(self) -> Layout:
-        """The groups of the engine's rules."""
-        return layout_of(self.graph, self.engine, "engine")
-
-    def _load(self, places: Any, count: Array, padding: Number = 0) -> Load:
-        group = SequenceGroup(
-            count[places], 1 + self.drafts, self.context[places] + self.drafts, self.drafts > 0
-        )
-        return Load((group,), padding_tokens=padding)
-
-    def _missing(self) -> Number:
-        """Memory short of each row: of a pipeline on its tightest stage."""
-        load = self._load(slice(None), self.replica)
-        spaces = (stage_space(self.prepared, "decode", s) for s in self.prepared.stages)
-        return maximum(
-            *(missing_bytes(space, needed_bytes(graph, space, load)) for graph, space in spaces)
-        )
-
-    def _alike(self, chunk: int) -> Iterator[Any]:
-        """Places of rows that share what branches, a chunk at a time."""
-        import numpy as np
-
-        codes = np.asarray(self.modes[0] * (1 + self.parts.max()) + self.parts)
-        for over in self._over.values():
-            _, codes = np.unique(codes * 2 + over, return_inverse=True)
-        taken = (self.context > 1) | self._begins_alike
-        for code in np.unique(codes[taken]):
-            places = np.flatnonzero(taken & (codes == code))
-            yield from (places[n : n + chunk] for n in range(0, len(places), chunk))
-
-    @cached_property
-    def _over(self) -> dict[int, Any]:
-        """By slot whose size is limited: whether each row is above a limit."""
-        import numpy as np
-
-        load = self._load(slice(None), self.count, self.modes[1])
-        found = {}
-        for number, slot in enumerate(self.layout.slots):
-            over = np.zeros(len(self.batch), dtype=bool)
-            for limit, (offset, name) in limits(slot.group, self.engine):
-                block = self.graph.kinds[slot.kinds[offset]]
-                node = next(node for node in block.nodes if node.id == name)
-                size = sum(tensor.bytes(load) for tensor in block.site(node, load).outputs)
-                over |= size > limit.max_bytes
-            if slot.limited:
-                found[number] = over
-        return found
-
-    def _regime(self, place: int) -> Regime:
-        """The regime of a row."""
-        refused = frozenset(slot for slot, over in self._over.items() if over[place])
-        return known_regime(self.layout, MODES[int(self.modes[0][place])], refused)
-
-    def _priced(self, places: Any) -> Iterator[tuple[Any, DecodeLine]]:
-        """Schedules of rows, with the places among them that each is best for."""
-        deployment = self.prepared.question.deployment
-        load = replace(
-            self._load(places, self.count, self.modes[1][places]), routing=routing(deployment)
-        )
-        fixed = fixed_costs(self.engine, deployment.host.launch, self.prepared.adjusted)
-        problem = ManyProblem(
-            self._regime(places[0]),
-            self.graph,
-            load,
-            self.prepared.device,
-            fixed,
-            self.prepared.estimator(fixed),
-        )
-        micro = MicroBatches(int(self.parts[places[0]]), StepLoad("decode", load), steady=True)
-        try:
-            for won, solution in problem.solutions():
-                whole = piped(solution, micro) if deployment.parallel.pipeline > 1 else solution
-                yield won, decode_line(whole, self.prepared)
-        except SearchTooLarge:
-            return
-
-    def _single(self, place: int) -> DecodeLine:
-        """A row by itself."""
-        step = decode(int(self.replica[place]), int(self.context[place]), self.drafts)
-        return decode_line(solve_step(self.prepared, step, modes=()).chosen, self.prepared)
+def _missing(prepared: Prepared, step: StepLoad, lengths: Any) -> Number:
+    """Memory short of each row: of a pipeline on its tightest stage."""
+    load = memory_load(prepared.question.deployment, step, lengths)
+    spaces = (stage_space(prepared, step.kind, stage) for stage in prepared.stages)
+    return maximum(
+        *(missing_bytes(space, needed_bytes(graph, space, load)) for graph, space in spaces)
+    )

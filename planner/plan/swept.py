@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from planner.capture.types import MODE_WORDS, MODES
 from planner.cost.estimator import BOUNDS
 from planner.plan.cases import Answer, Predicted
-from planner.plan.decodes import Decodes
+from planner.plan.sweep import Rows
 from planner.plan.types import Plan
 from planner.spec.types import DeploymentSpec
 
@@ -66,7 +67,7 @@ class Line:
         """A figure of `RANKINGS`."""
         found = self.predicted.get(name)
         if found is not None:
-            return found.value
+            return float(found.value)
         value: float | None = getattr(self, name, None)
         return value
 
@@ -97,7 +98,7 @@ def line_of(answer: Answer, deployment: DeploymentSpec) -> Line:
 def _tok_s(plan: Plan, predicted: Mapping[str, Predicted]) -> float | None:
     found = predicted.get("throughput_tok_s")
     if found is not None:
-        return found.value
+        return float(found.value)
     if plan.speculation is not None:
         return plan.speculation.output_tokens_per_s
     if plan.step.kind != "decode" or not plan.step.time_s:
@@ -106,42 +107,64 @@ def _tok_s(plan: Plan, predicted: Mapping[str, Predicted]) -> float | None:
     return float(decode["batch"] / plan.step.time_s)
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
-
-
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """Decode steps of one deployment, answered together."""
+    """Loads of one deployment, answered together."""
 
-    batch: Array
-    decodes: Decodes
+    rows: Rows
     gpus: int
     price_per_h: float | None
 
     def line(self, place: int) -> Line:
         """One of them."""
-        found = self.decodes
-        low, high = (_known(each[place] * 1e3) for each in (found.low_s, found.high_s))
-        step = Predicted(float(found.step_s[place]) * 1e3, low, high, None)
+        found = self.rows
+        if place in found.wrong:
+            return Line({}, error=found.wrong[place])
+        figures = {name: _at(each, place) for name, each in found.figures.items()}
         return Line(
-            {"step_ms": step, "tpot_ms": step},
+            {name: each for name, each in figures.items() if each is not None},
             bool(found.missing_bytes[place] == 0),
-            BOUNDS[int(found.bound[place])],
-            MODE_WORDS[MODES[int(found.mode[place])]],
-            float(self.batch[place] / found.step_s[place]),
+            BOUNDS[int(found.steps.bound[place])],
+            MODE_WORDS[MODES[int(found.steps.mode[place])]],
+            _known(found.tok_s[place]),
             self.gpus,
             self.price_per_h,
         )
 
+    @property
+    def fitting(self) -> int:
+        """Rows that fit."""
+        return int(self.rows.fits.sum()) - sum(bool(self.rows.fits[n]) for n in self.rows.wrong)
+
     def best(self, name: str, count: int) -> list[int]:
-        """The places that `Line.rank` puts first, as many as asked for."""
+        """The places that `Line.rank` puts first, as many as asked for; none that is wrong."""
         import numpy as np
 
-        step_s = self.decodes.step_s
-        value = step_s if name in _TIMES else -self.batch / step_s
-        order = np.lexsort((value, ~self.decodes.fits))
-        return [int(place) for place in order[:count]]
+        value = self._figure(name)
+        order = np.lexsort((-value if RANKINGS[name] else value, ~self.rows.fits, np.isnan(value)))
+        right = (int(place) for place in order if int(place) not in self.rows.wrong)
+        return list(islice(right, count))
+
+    def _figure(self, name: str) -> Array:
+        """As `Line.figure`, NaN for none."""
+        found = self.rows.figures.get(name)
+        if found is not None:
+            value: Array = found.value
+            return value
+        value = self.rows.tok_s / (self.gpus if name == "tok_s_per_gpu" else 1)
+        if name != "usd_per_mtok":
+            return value if name.startswith("tok_s") else value * math.nan
+        return (math.nan if self.price_per_h is None else self.price_per_h) / value
 
 
-_TIMES = ("step_ms", "tpot_ms")
+def _at(figure: Predicted, place: int) -> Predicted | None:
+    """One row's figure; None where it has none."""
+    value, low, high = (
+        None if each is None else _known(each[place])
+        for each in (figure.value, figure.low, figure.high)
+    )
+    return None if value is None else Predicted(value, low, high, None)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

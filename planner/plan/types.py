@@ -61,6 +61,9 @@ class StepTime:
     """Parts in which the step goes through the pipeline; kernels are those of one."""
     waiting_s: float = 0.0
     """Of the step: what the slowest stage makes the others wait."""
+    scatter: str = ""
+    """Whose whole runs the interval holds the scatter of; empty where it is of kernels alone, or of
+    runs on this machine."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,23 @@ class SpeculationPlan:
 
 
 @dataclass(frozen=True)
+class FirstKernel:
+    """A kernel that no engine has yet, and what writing it alone would buy."""
+
+    blocks: tuple[str, ...]
+    """Labels of the kinds of block that it would start in."""
+    nodes: tuple[str, ...]
+    repeat: int
+    """How often a step would run it."""
+    time_s: float
+    """Device time of one occurrence, in the first of its blocks."""
+    gain_s: float
+    """Device time of a step that it saves."""
+    launches_saved: int
+    """Device launches of a step that it saves."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
@@ -237,6 +257,8 @@ class Plan:
     notes: tuple[str, ...]
     order: tuple[KernelRun, ...] = ()
     """The step in order of execution; empty in a plan stored before it was kept."""
+    first_kernels: tuple[FirstKernel, ...] = ()
+    """Single kernels worth writing, the best first."""
     speculation: SpeculationPlan | None = None
     """Drafting and verification together; None where nothing is drafted."""
     serving: ServingPlan | None = None

@@ -1,19 +1,25 @@
 """A static batch, from its steps: prefill in the engine's chunks, then decode at growing context.
 
 Latency = TTFT + (output − 1) decode steps. A decode step's time is piecewise affine in the context,
-so the sum is taken by the trapezoid rule over a few contexts. Leaves out queueing, scheduling and
-prefill of one request beside decode of another: those belong to the serving model.
+so the sum is taken by the trapezoid rule over a few contexts. Each step counts with the engine's
+loop around it (`planner.plan.wall`). Leaves out queueing, the front end and prefill of one request
+beside decode of another: those belong to the serving model.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from planner.cost.scheduler import scheduler
-from planner.num import ceil_div
-from planner.plan.load import StepLoad, decode, prefill, share
+from planner.num import Number, ceil_div, maximum, where
+from planner.plan.load import StepLoad, decode, drafted, prefill, share
 from planner.plan.prepare import Prepared, for_step
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s, yielded
 from planner.plan.types import WorkloadPlan
+from planner.plan.wall import Wall, batch_step_s, wall_of
 from planner.spec.types import Workload
 
 _KNOTS = 5
@@ -23,44 +29,78 @@ _DEFAULT_TOKENS = 8192
 
 def workload_plan(prepared: Prepared, workload: Workload) -> WorkloadPlan:
     """Latency, TTFT, TPOT and throughput of a static batch."""
-    batch = share(workload, prepared.question.deployment.parallel.data)
-    steps = prefill_steps(prepared, batch, workload.input)
-    ttft_s = sum(times * _time(prepared, step) for step, times in steps)
-    decode_s = _decode_s(prepared, batch, workload)
-    latency_s = ttft_s + decode_s
-    tokens = (workload.batch or 1) * workload.output
-    later = workload.output - 1
+    deployment = prepared.question.deployment
+    batch, drafts = share(workload, deployment.parallel.data), drafted(deployment)
+    filling, wall = prefill_steps(prepared, batch, workload.input), wall_of(prepared)
+    ttft_s = sum(times * _time(prepared, wall, step) for step, times in filling)
+    decode_s: Number = 0.0
+    for context, steps in _contexts(workload):
+        time_s = _time(prepared, wall, decode(batch, context, drafts))
+        decode_s += steps * (time_s + draft_s(prepared, batch, context))
+    if deployment.speculation:  # as many fewer steps as each yields more tokens
+        decode_s /= yielded(deployment.speculation)
+    asked = Batch(workload.batch or 1, workload.input, workload.output)
+    return batch_plan(asked, ttft_s, decode_s, sum(times for _, times in filling))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A static batch, or arrays of them."""
+
+    batch: Number
+    """Requests over all replicas."""
+    input: Number
+    output: Number
+
+
+def batch_plan(asked: Batch, ttft_s: Number, decode_s: Number, steps: Number) -> WorkloadPlan:
+    """What a static batch's prefill and all its decode steps come to."""
+    latency_s, later = ttft_s + decode_s, asked.output - 1
     return WorkloadPlan(
-        workload.batch or 1,
-        workload.input,
-        workload.output,
+        asked.batch,
+        asked.input,
+        asked.output,
         ttft_s,
-        decode_s / later if later else 0.0,
+        where(later > 0, decode_s / maximum(later, 1), 0.0),
         latency_s,
-        tokens / latency_s,
-        sum(times for _, times in steps),
+        asked.batch * asked.output / latency_s,
+        steps,
     )
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Equal steps of a prefill: ``times`` steps of ``count`` prompts, ``tokens`` of each."""
+
+    count: int
+    tokens: int
+    before: int
+    times: int
+
+
 def prefill_steps(prepared: Prepared, batch: int, tokens: int) -> list[tuple[StepLoad, int]]:
-    """The prefill of a batch as equal steps under the engine's token budget.
+    """The prefill of a batch as equal steps under the engine's token budget."""
+    cuts = prefill_cuts(step_tokens(prepared), batch, tokens)
+    return [(prefill(cut.count, cut.tokens, cut.before), cut.times) for cut in cuts]
+
+
+def prefill_cuts(limit: int, batch: int, tokens: int) -> list[Cut]:
+    """The prefill of a batch as equal steps of up to ``limit`` tokens.
 
     Whole prompts share a step while they fit; a longer prompt is cut into chunks, each attending
     to the ones before it.
     """
-    limit = _step_tokens(prepared)
     if tokens <= limit:
         together = max(1, min(batch, limit // tokens))
         full, rest = divmod(batch, together)
-        steps = [(prefill(together, tokens), full)]
-        return steps + ([(prefill(rest, tokens), 1)] if rest else [])
+        steps = [Cut(together, tokens, 0, full)]
+        return steps + ([Cut(rest, tokens, 0, 1)] if rest else [])
     chunks = int(ceil_div(tokens, limit))
     size = int(ceil_div(tokens, chunks))
-    cuts = [min(size, tokens - start) for start in range(0, tokens, size)]
-    return [(prefill(1, cut, size * position), batch) for position, cut in enumerate(cuts)]
+    return [Cut(1, min(size, tokens - start), start, batch) for start in range(0, tokens, size)]
 
 
-def _step_tokens(prepared: Prepared) -> int:
+def step_tokens(prepared: Prepared) -> int:
     """Most prompt tokens in one step, as the engine's scheduler has it."""
     engine = prepared.engine("prefill")
     if engine.spec.serving is None:
@@ -68,52 +108,33 @@ def _step_tokens(prepared: Prepared) -> int:
     return scheduler(engine, prepared.question.model.max_context or _DEFAULT_TOKENS).tokens
 
 
-def _decode_s(prepared: Prepared, batch: int, workload: Workload) -> float:
-    """Σ over the decode steps, whose contexts are input + 1 … input + output − 1.
+def decode_contexts(prompt: Number, output: Number) -> Iterator[tuple[Number, Number]]:
+    """Contexts at which decode steps are timed, and how many steps each stands for.
 
     Prefill yields the first token; the step that yields token n + 1 reads token n and the
-    input + n − 1 before it.
+    prompt + n − 1 before it. So contexts are prompt + 1 … prompt + output − 1.
     """
-    count = workload.output - 1
-    if count == 0:
-        return 0.0
-    first, last = workload.input + 1, workload.input + workload.output - 1
-    knots = _knots(first, last)
-    asked = prepared.question.deployment.speculation
-    drafts = asked.tokens if asked else 0
-    times = [
-        _time(prepared, decode(batch, context, drafts)) + draft_s(prepared, batch, context)
-        for context in knots
-    ]
-    if asked:  # as many fewer steps as each yields more tokens
-        times = [time_s / yielded(asked) for time_s in times]
-    if len(knots) == 1:
-        return times[0] * count
-    area = sum(
-        (b - a) * (s + t) / 2
-        for a, b, s, t in zip(knots, knots[1:], times, times[1:], strict=False)
-    )
-    return area / (last - first) * count
+    count = output - 1
+    reach, last = maximum(count - 1, 0), _KNOTS - 1
+    knots = [prompt + 1 + reach * i // last for i in range(_KNOTS)]
+    for i, context in enumerate(knots):
+        width = knots[min(i + 1, last)] - knots[max(i - 1, 0)]
+        yield context, where(reach > 0, count * width / maximum(reach, 1) / 2, count / _KNOTS)
 
 
-def _knots(first: int, last: int) -> list[int]:
-    return sorted({first + (last - first) * i // (_KNOTS - 1) for i in range(_KNOTS)})
+def _contexts(workload: Workload) -> Iterator[tuple[int, float]]:
+    """The same of one batch, each context once."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for context, steps in decode_contexts(workload.input, workload.output):
+        found[context] += steps
+    return ((context, steps) for context, steps in found.items() if steps)
 
 
 def decode_steps(batch: int, workload: Workload) -> list[tuple[StepLoad, float]]:
     """The decode steps whose times are taken, and how many steps each stands for."""
-    count = workload.output - 1
-    if count == 0:
-        return []
-    first, last = workload.input + 1, workload.input + count
-    knots = _knots(first, last)
-    if len(knots) == 1:
-        return [(decode(batch, first), float(count))]
-    scale = count / (last - first) / 2
-    reach = [knots[0], *knots, knots[-1]]
-    return [(decode(batch, knots[i]), (reach[i + 2] - reach[i]) * scale) for i in range(len(knots))]
+    return [(decode(batch, context), steps) for context, steps in _contexts(workload)]
 
 
-def _time(prepared: Prepared, step: StepLoad) -> float:
+def _time(prepared: Prepared, wall: Wall | None, step: StepLoad) -> float:
     solved = solve_step(for_step(prepared, step), step, modes=())
-    return float(solved.chosen.timeline.time_s)
+    return float(batch_step_s(wall, step, float(solved.chosen.timeline.time_s)))

@@ -122,7 +122,8 @@ def confidence(plan: Plan) -> str:
     """The interval, or why there is none."""
     step = plan.step
     if step.low_s is not None and step.high_s is not None:
-        return f"80 % interval: {show_seconds(step.low_s)} to {show_seconds(step.high_s)}"
+        said = f"80 % interval: {show_seconds(step.low_s)} to {show_seconds(step.high_s)}"
+        return f"{said} (kernels, and {step.scatter})" if step.scatter else said
     kinds = len(plan.kernels)
     bare = sum(row.evidence == "datasheet" for row in plan.kernels)
     if bare < kinds:

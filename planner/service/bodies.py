@@ -67,10 +67,10 @@ async def _file(request: Request) -> bytes:
 Deployment = Annotated[bytes, Depends(_deployment)]
 File = Annotated[bytes, Depends(_file)]
 Sets = Annotated[
-    list[Annotated[str, Query(max_length=2000)]],
+    list[Annotated[str, Query(max_length=500)]],
     Query(
         alias="set",
-        max_length=64,
+        max_length=16,
         description="PATH=VALUE: changes a field of the deployment, as `--set` does.",
         examples=[["step.decode.batch=32"]],
     ),

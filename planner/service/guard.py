@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -45,6 +46,8 @@ OPEN_FOLDERS = ("/static/",)
 """Answered without a token: they hold nothing of the store."""
 UPLOADS = ("/api/v1/runs", "/runs")
 """Where files are taken, so that bodies may be large."""
+_DISCARD_S = 2.0
+_MOST_DISCARDED_BYTES = 2**26
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 _LOG = logging.getLogger("planner.service")
@@ -218,6 +221,19 @@ class _Guarded:
             raise busy("too much is being uploaded at once")
         return message
 
+    async def _discard(self) -> None:
+        """Take the rest of a body and drop it.
+
+        On a connection that is closed with something unread, the answer would be lost.
+        """
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DISCARD_S):
+                while not self._it.whole and size < _MOST_DISCARDED_BYTES:
+                    message = await self._it.receive()
+                    size += len(message.get("body", b""))
+                    self._it.whole = not message.get("more_body", False)
+
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         it = self._it
         if message["type"] == "http.response.start":
@@ -231,9 +247,16 @@ class _Guarded:
             if not it.whole and it.scope["method"] not in SAFE:
                 extra.append((b"connection", b"close"))  # what follows is not read
             message["headers"] = [*message.get("headers", []), *extra]
+        elif not it.whole and not message.get("more_body") and it.scope["method"] not in SAFE:
+            await self._sent({**message, "more_body": True})
+            await self._discard()
+            message = {"type": "http.response.body"}
+        await self._sent(message)
+
+    async def _sent(self, message: MutableMapping[str, Any]) -> None:
         try:
             async with asyncio.timeout(self._limits.send_s):
-                await it.send(message)
+                await self._it.send(message)
         except TimeoutError:
             raise SlowClientError from None
 

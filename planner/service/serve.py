@@ -19,7 +19,8 @@ from planner.service.app import create
 from planner.service.settings import Limits, Settings
 
 _BACKLOG = 256
-_LARGEST_HEAD_BYTES = 32 * 2**10
+_LARGEST_HEAD_BYTES = 128 * 2**10
+"""Sixteen settings of 500 characters, each of which may be twelve bytes in an address."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 

@@ -42,7 +42,7 @@ class Limits:
     """From SIGTERM until what is still running is cut off."""
     streams: int = 64
     """Clients that watch sweeps at one moment."""
-    connections: int = 1024
+    connections: int = 512
     memory_bytes: int = 4 * 2**30
     """Of one worker process."""
 

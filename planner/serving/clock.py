@@ -1,38 +1,83 @@
-"""How long a step of a server takes from its start to the next one's, GPU and host together.
-
-Where scheduling is asynchronous, the host prepares a step while the GPU runs another, and the
-longer of the two counts; else they add up. What of the host's work nothing hides comes on top.
-"""
+"""How long a step of a server takes from its start to the next one's, GPU and host together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.cost.scheduler import HostCosts, Scheduler
-from planner.ops.types import Load, SequenceGroup
+from planner.num import Number, any_nonzero
+from planner.ops.types import Load
 from planner.plan.interval import interval
 from planner.plan.load import StepLoad, decode, drafted, prefill
 from planner.plan.prepare import Prepared
 from planner.plan.solve import solve_step
 from planner.plan.speculation import draft_s
+from planner.plan.wall import Wall
 
 
 @dataclass(frozen=True)
 class Prompts:
     """Prompt tokens in one step: so many prompts, each with so many tokens now and before."""
 
-    count: int
-    tokens: int
-    before: int = 0
+    count: Number
+    tokens: Number
+    before: Number = 0
     """KV tokens that each has already."""
 
     @property
-    def total(self) -> int:
+    def total(self) -> Number:
         """Prompt tokens in the step."""
         return self.count * self.tokens
 
 
 NONE = Prompts(0, 0)
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A step of so many decoding sequences, each attending to ``context`` keys, and prompts.
+
+    Raises ValueError for a step of nothing.
+    """
+
+    decoding: Number
+    context: Number
+    prompts: Prompts = NONE
+
+    def __post_init__(self) -> None:
+        """Steps without decoding sequences are alike whatever the context."""
+        if any_nonzero(self.decoding):
+            return
+        if not any_nonzero(self.prompts.count):
+            raise ValueError("a step needs a sequence")
+        object.__setattr__(self, "context", 0)
+
+    @property
+    def kind(self) -> str:
+        """As of a `StepLoad`."""
+        if not any_nonzero(self.prompts.count):
+            return "decode"
+        return "mixed" if any_nonzero(self.decoding) else "prefill"
+
+    def step(self, drafts: int) -> StepLoad:
+        """Its load, or those of many of a kind."""
+        if self.kind == "decode":
+            return decode(self.decoding, self.context, drafts)
+        arriving = prefill(self.prompts.count, self.prompts.tokens, self.prompts.before)
+        if self.kind == "prefill":
+            return arriving
+        running = decode(self.decoding, self.context, drafts).load.groups
+        return StepLoad("mixed", Load((*running, *arriving.load.groups)))
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """What the GPU takes for a step; the interval None where nothing tells it."""
+
+    time_s: float
+    low_s: float | None
+    high_s: float | None
 
 
 @dataclass(frozen=True)
@@ -54,45 +99,43 @@ class Clock:
     prepared: Prepared
     scheduler: Scheduler
     host: HostCosts
-    _known: dict[tuple[int, int, Prompts], Tick] = field(default_factory=dict)
+    _known: dict[Beat, Tick] = field(default_factory=dict)
 
     def tick(self, decoding: int, context: int, prompts: Prompts = NONE) -> Tick:
         """A step of so many decoding sequences, each attending to ``context`` keys, and prompts.
 
         Raises ValueError for a step of nothing.
         """
-        if not decoding and not prompts.count:
-            raise ValueError("a step needs a sequence")
-        key = (decoding, context if decoding else 0, prompts)
-        if key not in self._known:
-            self._known[key] = self._tick(decoding, context, prompts)
-        return self._known[key]
+        (found,) = self.ticks(Beat(decoding, context, prompts))
+        return found
 
-    def _tick(self, decoding: int, context: int, prompts: Prompts) -> Tick:
-        solved = solve_step(self.prepared, self._load(decoding, context, prompts), modes=())
+    def ticks(self, *beats: Beat) -> tuple[Tick, ...]:
+        """Several steps, for whoever can price them together. Raises as `tick`."""
+        for beat in beats:
+            if beat not in self._known:
+                self._known[beat] = self.timed(beat, self.device(beat))
+        return tuple(self._known[beat] for beat in beats)
+
+    def device(self, beat: Beat) -> DeviceTime:
+        """What the GPU takes."""
+        step = beat.step(drafted(self.prepared.question.deployment))
+        solved = solve_step(self.prepared, step, modes=())
         chosen = solved.chosen
-        draft = draft_s(self.prepared, decoding, context) if decoding else 0.0
-        device_s = chosen.timeline.time_s + draft
+        draft = draft_s(self.prepared, beat.decoding, beat.context) if beat.decoding else 0.0
         found = interval(chosen, solved.step.kind, solved.adjusted.runs)
         low_s, high_s = (found[0] + draft, found[1] + draft) if found else (None, None)
-        host_s = self.host.loop_s(decoding, prompts.count)
-        if not prompts.count:  # the scheduler is asked once for several decode steps
-            host_s /= self.scheduler.decode_steps
-        return Tick(device_s, low_s, high_s, host_s, self.wall_s(device_s, host_s))
+        return DeviceTime(chosen.timeline.time_s + draft, low_s, high_s)
+
+    def timed(self, beat: Beat, device: DeviceTime) -> Tick:
+        """A step of which it is known what the GPU takes."""
+        host_s = self._wall.host_s(beat.decoding, beat.prompts.count)
+        wall_s = self.wall_s(device.time_s, host_s)
+        return Tick(device.time_s, device.low_s, device.high_s, host_s, wall_s)
 
     def wall_s(self, device_s: float, host_s: float) -> float:
         """A step's time from those of GPU and host."""
-        if self.scheduler.asynchronous:
-            return max(device_s, host_s) + self.host.exposed_s
-        return device_s + host_s
+        return float(self._wall.step_s(device_s, host_s))
 
-    def _load(self, decoding: int, context: int, prompts: Prompts) -> StepLoad:
-        drafts = drafted(self.prepared.question.deployment)
-        if not prompts.count:
-            return decode(decoding, context, drafts)
-        if not decoding:
-            return prefill(prompts.count, prompts.tokens, prompts.before)
-        running = decode(decoding, context, drafts).load.groups
-        kv_tokens = prompts.before + prompts.tokens
-        arriving = SequenceGroup(prompts.count, prompts.tokens, kv_tokens)
-        return StepLoad("mixed", Load((*running, arriving)))
+    @cached_property
+    def _wall(self) -> Wall:
+        return Wall(self.scheduler, self.host)

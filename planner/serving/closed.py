@@ -1,7 +1,8 @@
 """What users see of a deployment in a closed loop: the steady state of a replica, for all of them.
 
 Intervals: what the GPU takes is as far off as the plan's steps are; host times of the catalogue
-are of rented servers, and half or twice as long elsewhere. Both add as squares.
+are of rented servers, and half or twice as long elsewhere. Both add as squares, and to them what
+whole runs of others scatter beyond.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 
 from planner.errors import SpecError
 from planner.num import ceil_div
-from planner.plan.prepare import Prepared, prepare
+from planner.plan.interval import ENOUGH_RUNS, spread_width, widened
+from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
+from planner.serving.drain import served_share
 from planner.serving.room import Room, room
-from planner.serving.setup import setup
+from planner.serving.setup import Setup, setup
 from planner.serving.steady import Mixture, Steady, first_token_s, steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
@@ -43,13 +46,17 @@ class Replica:
         return min(self.users, self.room.sequences)
 
 
-def closed_loop(workload: Workload) -> ClosedLoop:
-    """The users of a workload, with requests of mean length; one for a rate of requests."""
+def closed_loop(workload: Workload, sizes: tuple[int, int, int] | None = None) -> ClosedLoop:
+    """The users of a workload, with requests of mean length; one for a rate of requests.
+
+    ``sizes`` are users, input and output where they are not the workload's own.
+    """
+    users, prompt, output = sizes or (workload.concurrency, workload.input, workload.output)
     mean = 1 - (workload.spread or 0.0) / 2
     return ClosedLoop(
-        workload.concurrency or 1,
-        max(1, round(workload.input * mean)),
-        max(1, round(workload.output * mean)),
+        min(users or 1, workload.requests or users or 1),
+        max(1, round(prompt * mean)),
+        max(1, round(output * mean)),
         workload.spread or 0.0,
         workload.cached or 0.0,
         workload.requests,
@@ -68,17 +75,21 @@ def serve(question: Question) -> ServingPlan:
 
 def serve_loop(question: Question, asked: ClosedLoop) -> ServingPlan:
     """The same for any closed loop."""
-    parallel = question.deployment.parallel
-    replica = _replica(prepare(question), asked, int(ceil_div(asked.concurrency, parallel.data)))
+    return serve_on(setup(prepare(question), asked.input + asked.output), asked)
+
+
+def serve_on(found: Setup, asked: ClosedLoop) -> ServingPlan:
+    """The same on replicas that are ready. Raises SpecError as `serve`."""
+    parallel = found.clock.prepared.question.deployment.parallel
+    replica = _replica(found, asked, int(ceil_div(asked.concurrency, parallel.data)))
     return _plan(replica, asked, parallel.data, parallel.replica)
 
 
-def _replica(prepared: Prepared, asked: ClosedLoop, users: int) -> Replica:
-    found = setup(prepared, asked.input + asked.output)
+def _replica(found: Setup, asked: ClosedLoop, users: int) -> Replica:
     clock, pool = found.clock, found.pool_tokens
     places = room(clock.scheduler, pool, asked.input, asked.output)
     if places.sequences < 1:
-        origin = prepared.question.deployment.origin.at("workload")
+        origin = clock.prepared.question.deployment.origin.at("workload")
         message = (
             f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
         )
@@ -93,8 +104,11 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
     state, running = replica.state, replica.running
     later = asked.output - 1
     tpot, ttft = _ranges(replica, asked)
-    latency = _line(ttft, tpot, later)
-    rate = replicas * replica.users / latency.value
+    # a whole request is as far off as its tokens: waiting is as long as others take
+    pace = _pace(replica)
+    latency = _scattered(_line(ttft, tpot, later), pace)
+    tpot, ttft = _scattered(tpot, pace), _scattered(ttft, _first(replica))
+    rate = replicas * replica.users / latency.value * _served_share(replica, asked, replicas)
     output = _rate(rate * asked.output, latency)
     return ServingPlan(
         asked.concurrency,
@@ -119,13 +133,35 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
 
 
 def _ranges(replica: Replica, asked: ClosedLoop) -> tuple[Range, Range]:
-    """TPOT and TTFT with their intervals."""
+    """TPOT and TTFT with the intervals of kernels and host."""
     state = replica.state
     low = _widths(replica, asked, _low, 1 / _HOST)
     high = _widths(replica, asked, _high, _HOST)
     tpot = _range(state.tpot_s, low and low[0], high and high[0])
     ttft = _range(state.ttft_s, low and low[1], high and high[1])
     return (tpot if asked.output > 1 else Range(0.0, 0.0, 0.0)), ttft
+
+
+def _pace(replica: Replica) -> float:
+    """What whole runs scatter; nothing more where there are enough of this machine's own."""
+    prepared = replica.clock.prepared
+    runs = prepared.adjusted.runs
+    if runs and runs.count >= ENOUGH_RUNS:
+        return 0.0
+    return spread_width(prepared.question, "pace")
+
+
+def _first(replica: Replica) -> float:
+    """The same of first tokens, whatever is known of steps."""
+    return spread_width(replica.clock.prepared.question, "ttft")
+
+
+def _scattered(each: Range, width: float) -> Range:
+    """A figure whose interval holds what whole runs scatter too."""
+    if each.low is None or each.high is None or not each.value:
+        return each
+    low, high = widened(each.value, each.low, each.high, width)
+    return Range(each.value, float(low), float(high))
 
 
 def _widths(
@@ -192,6 +228,18 @@ def _rate(per_s: float, latency: Range) -> Range:
         for bound in (latency.high, latency.low)
     )
     return Range(per_s, low, high)
+
+
+def _served_share(replica: Replica, asked: ClosedLoop, replicas: int) -> float:
+    """Of a counted run, what its end leaves of the places' time; all of one without end."""
+    if asked.requests is None or asked.output < 2:  # noqa: PLR2004 - no token after the first
+        return 1.0
+    full, alone = replica.state.mixture.decode, 1.0
+    if asked.spread:
+        context = asked.input + asked.output // 2
+        alone = min(1.0, replica.clock.tick(1, context).time_s / full.time_s)
+    each = max(1, round(asked.requests / replicas))
+    return served_share(each, replica.running, asked.spread, alone)
 
 
 def _device_share(mixture: Mixture) -> float:

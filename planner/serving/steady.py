@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from planner.num import ceil_div
 from planner.plan.speculation import yielded
-from planner.serving.clock import Clock, Prompts, Tick
+from planner.serving.clock import Beat, Clock, Prompts, Tick
 from planner.serving.room import Room
 from planner.serving.types import ClosedLoop
 
@@ -161,11 +161,10 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
         full = _full(clock, asked, steps)
         decoding = min(places, full)
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
-    decode = clock.tick(decoding, context)
     beside = decoding if mixed else 0
     if asked.in_step:  # those whose prompts they are do not decode meanwhile
         beside = max(0, beside - prompts.count)
-    prefill = clock.tick(beside, context, prompts)
+    decode, prefill = clock.ticks(Beat(decoding, context), Beat(beside, context, prompts))
     running = 0.0 if places == 1 else _unseen(clock)
     if asked.in_step:
         met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)

@@ -9,23 +9,13 @@ from dataclasses import dataclass
 
 from planner.errors import UsageError
 from planner.spec.columns import field_fault, is_text
+from planner.spec.short import FIELDS
 from planner.spec.types import DeploymentSpec
 
 MOST_VALUES = 1_000_000
 """Values of one axis: no sweep needs more, and a slip of a step makes more at once."""
 _RANGE = re.compile(r"(\d{1,12}):(\d{1,12})(?::(\d{1,12}))?")
 _EXAMPLE = "as in --over gpu=h100-sxm,h200-sxm,tp=1:8,batch=1:512"
-
-SHORT = {
-    "tp": "parallel.tensor",
-    "pp": "parallel.pipeline",
-    "dp": "parallel.data",
-    "ep": "parallel.expert",
-    "precision": "precision.weights",
-    "engine": "backend.name",
-    "version": "backend.version",
-}
-"""Short names of fields; ``batch`` and ``context`` are those of the deployment's own load."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +65,7 @@ def _named(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _path(name: str, deployment: DeploymentSpec) -> str:
-    path = _of_load(deployment).get(name) or SHORT.get(name, name)
+    path = _of_load(deployment).get(name) or FIELDS.get(name, name)
     fault = field_fault(path)
     if fault:
         raise UsageError(f"--over {name[:60]}: {fault[0]}", fault[1])

@@ -18,21 +18,19 @@ from planner.spec.case_row import Case, Row, flaw_fault
 from planner.spec.columns import Column, columns
 from planner.spec.csv_cells import Flaw, Record, records
 from planner.spec.origin import Document
-from planner.spec.origin import Path as Place
+from planner.spec.sizes import MOST, Sizes, named_sizes, whole_size
 from planner.spec.source import absent
-from planner.spec.types import Decode
 
-__all__ = ["Case", "CaseTable", "DecodeStep", "RawCase", "open_cases", "read_cases", "whole_size"]
+__all__ = ["Case", "CaseTable", "RawCase", "SizedCase", "open_cases", "read_cases"]
 
 
 @dataclass(frozen=True, eq=False)
-class DecodeStep:
-    """A row that names a decode step, cut in what many rows may share and what they differ in."""
+class SizedCase:
+    """A row cut in what many rows may share and the sizes of its load, in which they differ."""
 
-    shared: tuple[str, ...]
-    """Cells of every other field of the deployment, by column."""
-    batch: int
-    context: int
+    shared: tuple[Sizes | str, ...]
+    """Which sizes, and cells of every other field of the deployment, by column."""
+    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,40 +73,27 @@ class RawCase:
         if self._named:
             self._lines.setdefault(self.id, self._record.line)
 
-    def decode_step(self) -> DecodeStep | None:
-        """The row as a decode step; None where it must be read whole: it is something else, is
-        wrong by itself, or has measured figures to judge.
+    def sized(self) -> SizedCase | None:
+        """The row by its sizes; None where it must be read whole: it has others, is wrong by
+        itself, or has measured figures to judge.
         """
         record = self._record
         texts = [cell.text for cell in record.cells]
         whole = record.flaw is None and len(texts) == len(self._columns)
         if not whole or not all(map(str.isprintable, texts)) or self.id in self._lines:
             return None
-        shared, sizes = [], {}
+        shared: list[str] = []
+        given: dict[str, str] = {}
         for column, text in zip(self._columns, texts, strict=True):
             if column.meaning == "measured" and text:
                 return None
-            if column.path in DECODE_SIZES:
-                sizes[column.path] = text
+            if column.name in MOST:
+                given |= {column.name: text} if text else {}
             elif column.meaning == "deployment":
                 shared.append(text)
-        numbers = [whole_size(sizes.get(path, ""), path) for path in DECODE_SIZES]
-        return DecodeStep(tuple(shared), *numbers) if all(numbers) else None
-
-
-DECODE_SIZES: dict[Place, int] = {
-    ("step", "decode", name): next(bound.le for bound in info.metadata if hasattr(bound, "le"))
-    for name, info in Decode.model_fields.items()
-}
-"""Batch and context, and the most of each."""
-
-
-def whole_size(text: str, path: Place) -> int:
-    """A batch or context, whichever ``path`` names; nought for a text that is none."""
-    most = DECODE_SIZES[path]
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
-        return 0
-    return int(text) if int(text) <= most else 0
+        sizes = named_sizes(given)
+        numbers = [whole_size(given[path], path) for path in sizes.paths] if sizes else [0]
+        return SizedCase((sizes, *shared), tuple(numbers)) if sizes and all(numbers) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Folders of specs that others name: GPUs, models, blocks, backends, calibrations, prices."""
+"""Folders of specs that others name: GPUs, models, blocks, backends, calibrations and others."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from planner.spec.types import (
     GpuSpec,
     ModelSpec,
     PricesSpec,
+    SpreadSpec,
 )
 
 FOLDERS = {
@@ -30,6 +31,7 @@ FOLDERS = {
     "backend": "backends",
     "calibration": "calibrations",
     "prices": "prices",
+    "spread": "spreads",
 }
 """The folder of each kind inside a catalogue folder; a file there is NAME.yaml."""
 
@@ -98,6 +100,10 @@ class Catalog:
     def find(
         self, kind: Literal["prices"], name: str, origin: Origin | None = None
     ) -> PricesSpec: ...
+    @overload
+    def find(
+        self, kind: Literal["spread"], name: str, origin: Origin | None = None
+    ) -> SpreadSpec: ...
     @overload
     def find(self, kind: str, name: str, origin: Origin | None = None) -> CatalogSpec: ...
     def find(self, kind: str, name: str, origin: Origin | None = None) -> CatalogSpec:

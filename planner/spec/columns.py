@@ -15,6 +15,7 @@ from planner.registry import nearest
 from planner.spec.csv_cells import Cell
 from planner.spec.faults import did_you_mean, flat_members, members_at, shown
 from planner.spec.origin import Document, Path
+from planner.spec.short import FIELDS, paths
 from planner.spec.types import DeploymentSpec
 
 FIGURES = ("step_ms", "ttft_ms", "tpot_ms", "latency_s", "throughput_tok_s")
@@ -58,18 +59,21 @@ class Column:
 def columns(cells: Sequence[Cell], document: Document) -> tuple[list[Column], list[Fault]]:
     """The meaning of each heading, and every fault of the headings.
 
-    A name with a dot is a path and must be known. One without that is no field is the user's own
-    and passes through, unless it is nearly a field: left aside, it would change the answer.
+    A name with a dot is a path and must be known, a short name stands for one. Another one that is
+    no field is the user's own and passes through, unless it is nearly a field: left aside, it would
+    change the answer.
     """
     found: list[Column] = []
     faults: list[Fault] = []
     seen: dict[str, Cell] = {}
+    short = paths([cell.text for cell in cells])
     for cell in cells:
-        reason = _refusal(cell, seen)
-        seen.setdefault(cell.text, cell)
+        path = short.get(cell.text, cell.text)
+        reason = _refusal(cell, path, seen)
+        seen.setdefault(path, cell)
         if reason:
             faults.append(document.fault(cell.line, cell.column, *reason))
-        found.append(_column(cell))
+        found.append(_column(cell, path))
     return found, faults or _lacking(seen, document)
 
 
@@ -84,7 +88,7 @@ def field_fault(name: str) -> tuple[str, str | None] | None:
 
 def is_text(name: str) -> bool:
     """Whether the field of a dotted path takes a text as it stands."""
-    return _column(Cell(name, 1, 1)).is_text
+    return _column(Cell(name, 1, 1), name).is_text
 
 
 def known_columns() -> tuple[str, ...]:
@@ -93,9 +97,9 @@ def known_columns() -> tuple[str, ...]:
     return (ID, *dict.fromkeys(_leaves(DeploymentSpec, "")), *measured, *RESULTS)
 
 
-def _column(cell: Cell) -> Column:
-    name = cell.text
-    place = (name, cell.line, cell.column)
+def _column(cell: Cell, name: str) -> Column:
+    """The meaning of a heading; ``name`` is what it stands for, if it is a short one."""
+    place = (cell.text, cell.line, cell.column)
     if name == ID:
         return Column(*place, "id")
     if name in RESULTS:
@@ -128,16 +132,18 @@ def _holds_lists(places: Sequence[Any]) -> bool:
     return any(get_origin(flat) is tuple for place in places for flat in flat_members(place))
 
 
-def _refusal(cell: Cell, seen: dict[str, Cell]) -> tuple[str, str | None] | None:
-    """Why a heading cannot stand, and a hint."""
+def _refusal(cell: Cell, path: str, seen: dict[str, Cell]) -> tuple[str, str | None] | None:
+    """Why a heading cannot stand for ``path``, and a hint."""
     name = cell.text
     if not name:
         return "a column without a name", None
     if not name.isprintable():
         return f"unreadable column name {shown(name)}", "save the file as UTF-8"
-    if name in seen:
-        return f"a second column {shown(name)}", f"the first is in column {seen[name].column}"
-    if _column(cell).meaning != "free":
+    if path in seen:
+        first = seen[path]
+        called = "" if first.text == name else f", called {first.text!r}"
+        return f"a second column {shown(path)}", f"the first is in column {first.column}{called}"
+    if _column(cell, path).meaning != "free":
         return None
     guess = _meant(name)
     if guess is None and "." not in name:
@@ -149,6 +155,8 @@ def _refusal(cell: Cell, seen: dict[str, Cell]) -> tuple[str, str | None] | None
 def _meant(name: str) -> str | None:
     """The field that a name is a slip of: misspelt, in capitals, or without its path."""
     known, spelt = known_columns(), name.lower().replace(" ", "_")
+    if spelt in FIELDS:
+        return FIELDS[spelt]
     if spelt in known or spelt in _OTHER_WORDS:
         return _OTHER_WORDS.get(spelt, spelt)
     inside = [each for each in known if each.startswith(f"{spelt}.")]
@@ -161,11 +169,8 @@ def _meant(name: str) -> str | None:
 
 
 _OTHER_WORDS = {
-    "engine": "backend.name",
     "engine_version": "backend.version",
     "dtype": "precision.weights",
-    "tp": "parallel.tensor",
-    "dp": "parallel.data",
 }
 """Words of other tools for fields: left aside, such a column would change the answer."""
 

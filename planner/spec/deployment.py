@@ -42,9 +42,6 @@ def _speculation(deployment: DeploymentSpec) -> list[Fault]:
     if deployment.step and not deployment.step.decode:
         message = "only a decode step or a workload has draft tokens to verify"
         faults.append(origin.fault(said(origin.path, message), "give step.decode", key=True))
-    if deployment.parallel.pipeline > 1:
-        message = "not supported yet in a pipeline"
-        faults.append(origin.fault(said(origin.path, message), "use parallel.tensor", key=True))
     return faults
 
 

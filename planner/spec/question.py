@@ -21,6 +21,7 @@ from planner.spec.types import (
     ModelSpec,
     Pool,
     Precision,
+    SpreadSpec,
 )
 
 CostModel = Literal["calibrated", "roofline"]
@@ -53,6 +54,8 @@ class Question:
     """The model that drafts tokens for this one's, on the same GPUs and engine."""
     pools: tuple[Question, Question] | None = None
     """Of disaggregated serving, the questions of its prefill and of its decode servers."""
+    spread: SpreadSpec | None = None
+    """What whole runs scatter beyond kernels; None where nothing tells it."""
 
 
 def ask(
@@ -75,12 +78,14 @@ def ask(
     if faults:
         raise SpecError(faults)
     calibrations: tuple[Measured, ...] = ()
+    spread = None
     if cost_model == "calibrated":
         calibrations = _calibrations(named, gpu, backend, catalog)
+        spread = catalog.find("spread", SPREAD) if SPREAD in catalog.names("spread") else None
     blocks = blocks_of(model, catalog)
     name = named.name if named else None
     found = Question(deployment, model, blocks, gpu, backend, calibrations, cost_model, name)
-    return replace(found, draft=_draft(found, catalog), pools=_pools(found, catalog))
+    return replace(found, draft=_draft(found, catalog), pools=_pools(found, catalog), spread=spread)
 
 
 def _draft(question: Question, catalog: Catalog) -> Question | None:
@@ -131,6 +136,8 @@ def _kept(faults: list[Fault]) -> Iterator[None]:
         faults += error.faults
 
 
+SPREAD = "whole-runs"
+"""The name of the spread that plans take; a catalogue of the user's own may hold another."""
 COLLECTIVES = "nccl"
 """Whom measurements of the collective library stand under: every engine calls it."""
 NEAREST = 3

@@ -18,6 +18,7 @@ from planner.spec.kinds.backend import (
     KernelName,
     Limit,
     OpPatterns,
+    RefusalRule,
     SequenceRule,
     SizeRange,
     SlotSpec,
@@ -67,6 +68,7 @@ from planner.spec.kinds.gpu import (
     GpuMemory,
     GpuSpec,
 )
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.model import (
     BlockCycle,
     BlockSpec,
@@ -87,6 +89,7 @@ from planner.spec.kinds.precision import (
 from planner.spec.kinds.prices import Instance, PricesSpec
 from planner.spec.kinds.reserve import Lever, ReserveSpec
 from planner.spec.kinds.serving import ServingHost, ServingSpec
+from planner.spec.kinds.spread import SpreadFigure, SpreadName, SpreadSpec
 
 __all__ = [
     "KINDS",
@@ -128,6 +131,7 @@ __all__ = [
     "KernelRows",
     "Lever",
     "Limit",
+    "LoopRule",
     "MeasuredRuns",
     "Memory",
     "ModelSpec",
@@ -146,6 +150,7 @@ __all__ = [
     "PricesSpec",
     "Published",
     "Quantization",
+    "RefusalRule",
     "RejectedTable",
     "ReserveSpec",
     "ResidualBand",
@@ -159,6 +164,9 @@ __all__ = [
     "SlotSpec",
     "Spec",
     "Speculation",
+    "SpreadFigure",
+    "SpreadName",
+    "SpreadSpec",
     "Step",
     "TimeChoice",
     "Workload",
@@ -173,4 +181,5 @@ KINDS: dict[str, type[Spec]] = {
     "backend": BackendSpec,
     "calibration": CalibrationSpec,
     "prices": PricesSpec,
+    "spread": SpreadSpec,
 }

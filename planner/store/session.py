@@ -54,6 +54,11 @@ class Session:
         url = self._engine.url
         return Path(url.database) if self._is_sqlite and url.database else None
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether it lives in one thread of this process alone."""
+        return self._is_sqlite and self.file is None
+
     def size_bytes(self) -> int | None:
         """Of the file with its journal; None where there is none."""
         if self.file is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
@@ -20,12 +21,32 @@ from planner.cost.kernels.types import Constant
 from planner.errors import UsageError
 from planner.spec.load import load_text
 
+MANY = 1_900
+"""A fifth of them are 380 rows for 12 constants, over `FEW` to each: one fit is enough."""
+FEW = 600
+"""These 120 are fitted again without an eighth of them, eight times."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel with one table of many products, 3 % noise."""
+    shape = gemm_shapes(MANY)
+    return write_gemms(tmp_path_factory.mktemp("made") / "wheel", shape, gemm_times(shape))
+
+
+@pytest.fixture(scope="module")
+def fitted_once(wheel, tmp_path_factory):
+    """The folder that a fit of the table was written to, and its one cell."""
+    out = tmp_path_factory.mktemp("fitted")
+    (cell,) = run_fit(["gemm"], Pick(), out, date="2026-11-30", data=wheel)
+    return out, cell
+
 
 @pytest.fixture
-def wheel(tmp_path):
-    """A wheel with one table of 600 products, 3 % noise."""
-    shape = gemm_shapes()
-    return write_gemms(tmp_path / "wheel", shape, gemm_times(shape))
+def fitted(fitted_once, tmp_path):
+    """The same in a folder of the test's own."""
+    out, cell = fitted_once
+    return shutil.copytree(out, tmp_path / "out"), cell
 
 
 @pytest.fixture
@@ -45,18 +66,21 @@ def test_a_seeded_fifth_is_drawn_and_the_rest_held_back(rows):
     assert split(rows, seed=1).held.tolist() != parts.held.tolist()
 
 
-def test_a_fit_comes_within_the_noise_of_rows_it_never_saw(rows):
+@pytest.mark.parametrize("count", [FEW, MANY])
+def test_a_fit_comes_within_the_noise_of_rows_it_never_saw(count, tmp_path):
     """Noise of 3 % has a median of 2 %: the held rows are not predicted much worse."""
+    shape = gemm_shapes(count)
+    (rows,) = tables(write_gemms(tmp_path / "wheel", shape, gemm_times(shape)), Pick())
     found = fit(FAMILY.model, rows, gpu_device("h100-sxm"))
     assert found.errors.median < 0.035
     assert abs(found.errors.bias) < 0.02
     assert 0.65 < found.errors.coverage < 0.92
 
 
-def test_the_same_rows_and_seed_give_the_same_constants(rows):
+def test_the_same_rows_and_seed_give_the_same_constants(rows, fitted):
     """Nothing depends on time or chance."""
-    device = gpu_device("h100-sxm")
-    assert fit(FAMILY.model, rows, device).constants == fit(FAMILY.model, rows, device).constants
+    _, cell = fitted
+    assert fit(FAMILY.model, rows, gpu_device("h100-sxm")).constants == cell.fits[0].constants
 
 
 def test_too_few_rows_are_refused(rows):
@@ -73,10 +97,10 @@ def test_a_constant_beyond_physics_is_labelled():
     assert not is_effective(share, 1.0)
 
 
-def test_a_written_file_reads_back_as_it_was_fitted(wheel, tmp_path):
+def test_a_written_file_reads_back_as_it_was_fitted(fitted):
     """Constants keep four digits, with units; provenance names package, day, command and seed."""
-    (cell,) = run_fit(["gemm"], Pick(), tmp_path / "out", date="2026-11-30", data=wheel)
-    spec = files.load(tmp_path / "out", "h100-sxm", "vllm")
+    out, cell = fitted
+    spec = files.load(out, "h100-sxm", "vllm")
     entry = spec.kernels["gemm.bf16"]
     assert entry.constants == pytest.approx(cell.fits[0].constants, rel=1e-6)
     assert entry.rows.fitted + entry.rows.held == entry.rows.kept
@@ -88,23 +112,21 @@ def test_a_written_file_reads_back_as_it_was_fitted(wheel, tmp_path):
     assert spec.script == (
         "planner calibrate fit --gpu h100-sxm --engine vllm --date 2026-11-30 --seed 0"
     )
-    text = files.path(tmp_path / "out", "h100-sxm", "vllm").read_text()
+    text = files.path(out, "h100-sxm", "vllm").read_text()
     assert " us\n" in text
 
 
-def test_writing_twice_changes_nothing(wheel, tmp_path):
+def test_writing_twice_changes_nothing(wheel, fitted):
     """The same fit gives the same text."""
-    texts = []
-    for _ in range(2):
-        run_fit(["gemm"], Pick(), tmp_path / "out", date="2026-11-30", data=wheel)
-        texts.append(files.path(tmp_path / "out", "h100-sxm", "vllm").read_text())
-    assert texts[0] == texts[1]
-
-
-def test_another_familys_entries_stay(wheel, tmp_path):
-    """A fit of GEMMs replaces GEMMs only, and keeps the units of what it does not know."""
-    out = tmp_path / "out"
+    out, _ = fitted
+    before = files.path(out, "h100-sxm", "vllm").read_text()
     run_fit(["gemm"], Pick(), out, date="2026-11-30", data=wheel)
+    assert files.path(out, "h100-sxm", "vllm").read_text() == before
+
+
+def test_another_familys_entries_stay(wheel, fitted):
+    """A fit of GEMMs replaces GEMMs only, and keeps the units of what it does not know."""
+    out, _ = fitted
     file = files.path(out, "h100-sxm", "vllm")
     file.write_text(file.read_text().replace("gemm.bf16", "other.bf16"))
     run_fit(["gemm"], Pick(), out, date="2026-12-01", data=wheel)
@@ -128,20 +150,18 @@ def test_a_rejected_table_is_recorded_with_its_reason(tmp_path):
     assert spec.rejected[0].rows == 100
 
 
-def test_validation_scores_the_rows_the_fit_held_back(wheel, tmp_path):
+def test_validation_scores_the_rows_the_fit_held_back(wheel, fitted):
     """Committed constants, same split: the errors are the file's own."""
-    out = tmp_path / "out"
-    (cell,) = run_fit(["gemm"], Pick(), out, date="2026-11-30", data=wheel)
+    out, cell = fitted
     (row,) = validate_kernels(out, ["gemm"], by=("family",), data=wheel)
     assert row.errors.rows == cell.fits[0].errors.rows
     assert row.errors.median == pytest.approx(cell.fits[0].errors.median, rel=1e-6)
     assert (row.family, row.gpu, row.band) == ("gemm", "all", "all")
 
 
-def test_validation_by_band_adds_up(wheel, tmp_path):
+def test_validation_by_band_adds_up(wheel, fitted):
     """Every held row is in one band of predicted time, save those in bands of few rows."""
-    out = tmp_path / "out"
-    run_fit(["gemm"], Pick(), out, date="2026-11-30", data=wheel)
+    out, _ = fitted
     (whole,) = validate_kernels(out, ["gemm"], by=(), data=wheel)
     banded = validate_kernels(out, ["gemm"], data=wheel)
     assert 0 <= whole.errors.rows - sum(row.errors.rows for row in banded) < 30 * 6
@@ -196,7 +216,7 @@ kernels:
 
 def test_borrowed_constants_are_judged_on_the_gpu_that_was_left_out(tmp_path):
     """A sibling with the same bandwidth and units, made up by the same constants, fits as well."""
-    shape = gemm_shapes()
+    shape = gemm_shapes(MANY)
     wheel = write_gemms(tmp_path / "wheel", shape, gemm_times(shape))
     wheel = write_gemms(
         wheel, shape, gemm_times(shape, gpu="h200-sxm"), folder="h200_sxm", device="NVIDIA H200"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 from whole_run_samples import figures, ran, step, varied
 
 from planner.calibrate.choice import candidates, choose, groups
@@ -146,7 +147,7 @@ def test_one_run_far_off_moves_what_is_found_by_little(seed):
     assert solve(data, EVERY(8), (ALL,)).value(ALL) == pytest.approx(clean, rel=0.03)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=many(20, 40), deadline=None)
 @given(st.integers(0, 10_000))
 def test_the_fit_is_at_its_lowest_loss(seed):
     """No small change of a parameter makes it better."""
@@ -197,13 +198,13 @@ def test_without_noise_the_simplest_true_model_is_chosen(truth, expected):
 
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_plans_that_are_right_stay_nearly_as_they_are(count):
-    """30 machines just as planned, 3 % noise: predictions move by less than 1 % in the mean.
+    """Machines just as planned, 3 % noise: predictions move by less than 1 % in the mean.
 
     One scale follows the mean of the noise, whose deviation is 3 %/√3 = 1.7 % of three runs: 5 %
     is three deviations.
     """
     moved = []
-    for seed in range(30):
+    for seed in range(many(10, 30)):
         rng = np.random.default_rng(seed)
         data = ran(varied(rng, count), {}, rng)
         solved = choose(data).solved
@@ -230,9 +231,9 @@ def random_truth(rng):
 
 @pytest.mark.parametrize("count", [3, 4, 5, 6, 8, 10])
 def test_runs_left_out_are_never_further_off_than_before(count):
-    """25 random machines, 3 % noise, one run of each 3 × off: not one is worse."""
+    """Random machines, 3 % noise, one run of each 3 × off: not one is worse."""
     before, after = [], []
-    for seed in range(25 if count < 8 else 8):
+    for seed in range(many(4, 25 if count < 8 else 8)):
         rng = np.random.default_rng(100 * count + seed)
         data = ran(varied(rng, count, tensor=True), random_truth(rng), rng)
         data.measured_s[int(rng.integers(count))] *= 3
@@ -262,7 +263,7 @@ def test_steps_never_run_are_nearer_to_what_was_learnt(count):
 
 def test_a_model_that_does_worse_on_runs_left_out_is_not_kept():
     """Whatever is chosen, its error on runs left out is told, or it is the plan's own."""
-    for seed in range(40):
+    for seed in range(many(10, 40)):
         rng = np.random.default_rng(seed)
         choice = choose(ran(varied(rng, 4), {}, rng, noise=0.1))
         if not choice.solved.terms:

@@ -9,7 +9,7 @@ from planner.calibrate.steps import StepParts
 from planner.cost.adjust import FAMILIES
 
 GEMM, ATTENTION, ELEMENTWISE, COLLECTIVE = range(4)
-assert FAMILIES == ("gemm", "attention", "elementwise", "collective")
+assert FAMILIES[:4] == ("gemm", "attention", "elementwise", "collective")
 
 
 def step(work_s, *, sequences=1, collectives=0, rest_s=0.0, slope=1.0, bare=0.0):

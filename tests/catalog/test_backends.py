@@ -10,15 +10,15 @@ from planner.capture.sizes import expand
 from planner.cost.engine import resolve
 from planner.ops import OPERATORS
 from planner.ops.types import Formats
-from planner.resources import folder
+from planner.spec.catalog import Catalog
 from planner.spec.conditions import version_key
 from planner.spec.expr import names_in
-from planner.spec.load import load_file, load_text
+from planner.spec.load import load_text
 from planner.spec.types import BackendSpec, GpuSpec, Spec
 
-PATHS = sorted((folder("catalog") / "backends").glob("*.yaml"))
-GPUS = {p.stem: load_file(p, "gpu") for p in (folder("catalog") / "gpus").glob("*.yaml")}
-BACKENDS = {path.stem: load_file(path, "backend") for path in PATHS}
+CATALOG = Catalog.standard()
+GPUS = {spec.name: spec for spec in CATALOG.entries("gpu")}
+BACKENDS = {spec.name: spec for spec in CATALOG.entries("backend")}
 
 FACTS = {
     "version",
@@ -36,7 +36,7 @@ FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "spe
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
 PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
-PARTS |= {"context_prefix", "context_prompts"}
+PARTS |= {"context_prefix", "context_prompts", "context_exchange", "context_combine"}
 PARTS |= {
     f"{op}.{part}"
     for op in ("mla_prefill", "mla_decode", "mla_sparse")
@@ -44,6 +44,9 @@ PARTS |= {
 }
 
 KERNELS = """
+ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)
+void tensorrt_llm::kernels::helixAllToAllKernel
+void tensorrt_llm::kernels::helix_postprocess_kernel
 _correct_attn_cp_out_kernel
 merge_attn_states_kernel
 _causal_conv1d_fwd_kernel

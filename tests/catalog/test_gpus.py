@@ -1,5 +1,6 @@
 """The shipped GPU files: complete, sourced, and true to figures written out by hand."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ FP16_BELOW_BF16 = {"gaudi-3"}
 TENSOR_CLOCK_DIFFERS = {"h100-pcie", "h100-nvl", "h200-nvl"}
 
 
+@cache
 def load(path: Path) -> GpuSpec:
     spec = load_file(path, "gpu")
     assert isinstance(spec, GpuSpec)

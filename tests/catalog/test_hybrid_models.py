@@ -44,8 +44,11 @@ def count(graph: ModelGraph, op: str) -> int:
         ("nemotron-3-nano-30b-a3b", 6 * 2 * 2 * 128 * 2),
         ("jamba-1.5-mini", 4 * 2 * 8 * 128 * 2),
         ("granite-4.0-h-micro", 4 * 2 * 8 * 64 * 2),
+        ("granite-4.0-h-small", 4 * 2 * 8 * 128 * 2),
         ("falcon-h1-7b", 44 * 2 * 2 * 128 * 2),
         ("nemotron-super-49b", 49 * 2 * 8 * 128 * 2),
+        # 816 MiB of K in q8_0, 34 bytes for 32 numbers, at 12,288 tokens, as llama.cpp logged
+        ("nemotron-ultra-253b", 2 * 2 * 816 * 2**20 * 32 / 34 / 12_288),
         ("llama-4-scout", 48 * 2 * 8 * 128 * 2),
         ("mamba-2.8b", 0),
         # 7 latent layers of 512 + 64; 10 of softmax attention
@@ -74,6 +77,8 @@ def test_only_attention_layers_cache_tokens(name, by_hand):
         # 44 layers: 24 heads of 128 × 256, 3 rows of 3,072 + 2·256
         ("falcon-h1-7b", 44 * (24 * 128 * 256 * 2 + 3 * 3584 * 2)),
         ("mamba-2.8b", 64 * (5120 * 16 * 2 + 3 * 5120 * 2)),
+        # 36 layers: 48 heads of 64 × 128 in 16 bit, 3 rows of 3,072 + 2·128
+        ("granite-4.0-h-tiny", 36 * (48 * 64 * 128 * 2 + 3 * 3328 * 2)),
         # 20 layers: 32 heads of 128 × 128 in FP32, 3 rows of Q, K and V
         ("kimi-linear-48b-a3b", 20 * (32 * 128 * 128 * 4 + 3 * 3 * 4096 * 2)),
         # 70 layers: 64 heads of 128 × 128 in FP32
@@ -104,6 +109,27 @@ def test_a_gated_delta_layer_of_qwen3_next_by_hand():
     experts = 512 * 3 * 2048 * 512 + 2048 * 512 + 3 * 2048 * 512 + 2048
     by_hand = mixer + experts + 2 * 2048
     assert sum(p.elements for node in delta.nodes for p in node.parameters) == by_hand
+
+
+def test_nemotron_ultra_has_as_many_parameters_as_llama_cpp_counts():
+    """249.199 B in its layers; 64 attentions and 81 MLPs, 26 times as wide as the model at most."""
+    graph = graph_of("nemotron-ultra-253b")
+    assert count(graph, "kv_cache_write") == 64
+    assert count(graph, "silu") == 81
+    outside = 2 * 128_256 * 16_384 + 16_384
+    assert totals.parameters(graph) - outside == pytest.approx(249.199e9, abs=0.0005e9)
+    assert max(node.op.features for block in graph.kinds for node in block.nodes
+               if node.id == "up_proj") == 26 * 16_384  # fmt: skip
+
+
+def test_a_mamba_layer_of_granite_4_small_by_hand():
+    """In: z and x of 128·64, B and C of 128, Δ; a convolution of 4; A, D, Δ's bias; then experts."""
+    (mamba,) = (block for block in graph_of("granite-4.0-h-small").kinds if block.label == "mamba")
+    inner, channels = 128 * 64, 128 * 64 + 2 * 128
+    mixer = 4096 * (2 * inner + 2 * 128 + 128) + 5 * channels + 3 * 128 + inner + inner * 4096
+    experts = 72 * 3 * 4096 * 768 + 4096 * 72 + 3 * 4096 * 1536
+    by_hand = mixer + experts + 2 * 4096
+    assert sum(p.elements for node in mamba.nodes for p in node.parameters) == by_hand
 
 
 def test_nemotron_super_leaves_attention_out_of_31_layers():

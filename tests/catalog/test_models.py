@@ -150,10 +150,10 @@ def test_gemma_3_27b_is_62_layers_and_one_embedding():
     """Local and global layers hold the same weights: 412,898,560 each."""
     total = 62 * 412_898_560 + 262_208 * 5376 + 5376
     assert total == 27_009_346_304
-    assert totals.parameters(graph_of("gemma-3-27b-it")) == total
+    assert totals.parameters(graph_of("gemma-3-27b-it").alone) == total
 
 
-def test_gemma_3_text_is_the_whole_model_less_its_vision_parts():
+def test_gemma_3_is_its_text_model_and_a_vision_tower():
     """SigLIP: 27 layers of 1152, 4,096 positions, 14 × 14 patches; then a norm and a projection."""
     layer = 4 * (1152 * 1152 + 1152) + (1152 * 4304 + 4304) + (4304 * 1152 + 1152) + 4 * 1152
     tower = 27 * layer + (3 * 14 * 14 * 1152 + 1152) + 4096 * 1152 + 2 * 1152
@@ -163,7 +163,19 @@ def test_gemma_3_text_is_the_whole_model_less_its_vision_parts():
         ("gemma-3-12b-it", 3840, 12_187_325_040),
         ("gemma-3-27b-it", 5376, 27_432_406_640),
     ):
-        assert totals.parameters(graph_of(name)) == whole - tower - (1152 * hidden + 1152)
+        graph = graph_of(name)
+        assert totals.parameters(graph) == whole
+        assert totals.parameters(graph.alone) == whole - tower - (1152 * hidden + 1152)
+
+
+def test_pixtral_is_nemo_behind_24_layers_and_an_adapter():
+    """Patches of 16 × 16, layers of 1024 without biases, two linear layers to 5120."""
+    layer = 4 * 1024**2 + 3 * 1024 * 4096 + 2 * 1024
+    tower = 3 * 16 * 16 * 1024 + 1024 + 24 * layer
+    adapter = (1024 * 5120 + 5120) + (5120 * 5120 + 5120)
+    nemo = totals.parameters(graph_of("mistral-nemo-12b"))
+    assert totals.parameters(graph_of("pixtral-12b").alone) == nemo
+    assert totals.parameters(graph_of("pixtral-12b")) == nemo + tower + adapter == 12_682_739_712
 
 
 def test_qwen25_has_biases_on_q_k_and_v_alone():

@@ -39,6 +39,8 @@ ACTIVE = {
     "gpt-oss-120b": (5.1e9, 0.1e9, 1),
     "gemma-4-26b-a4b-it": (3.8e9, 0.1e9, 0),
     "nemotron-3-nano-30b-a3b": (3.2e9, 0.1e9, 1),
+    "granite-4.0-h-small": (9e9, 1e9, 0),
+    "granite-4.0-h-tiny": (1e9, 1e9, 0),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from planner.errors import SpecError
 from planner.graph.build import model_graph
 from planner.graph.scheme import notes
-from planner.graph.totals import kv_bytes_per_token, weights_bytes
+from planner.graph.totals import kv_bytes_per_token, parameters, weights_bytes
 from planner.ops import OPERATORS
 from planner.plan.assemble import assemble
 from planner.plan.precision import scheme_of
@@ -226,3 +226,28 @@ def test_ranks_cut_no_block_of_scales():
             continue
         with pytest.raises(SpecError, match="a rank's share of 192 is no whole number"):
             model_graph(asked.model, asked.blocks, chosen, ranks)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tall", "wide"),
+    [("h200-sxm", 2880, 2880), ("a100-80gb-sxm", 3072, 2944), ("l40s", 3072, 2944)],
+)
+def test_marlin_pads_experts_of_mxfp4_to_256_by_128(gpu, tall, wide):
+    """gpt-oss-120b: 36 layers of 128 experts of three matrices, 4.25 bits a weight."""
+    graph = graph_of("gpt-oss-120b", gpu)
+    more = 36 * 128 * 3 * (tall * wide - 2880 * 2880) * 4.25 / 8
+    assert weights_bytes(graph) == pytest.approx(65_248_815_744 + more, rel=1e-12)
+    assert parameters(graph) == parameters(graph_of("gpt-oss-120b"))
+
+
+def test_experts_that_ranks_cut_are_padded_after_the_cut():
+    """2880 / 4 = 720 becomes 768; hidden stays whole, 3072."""
+    asked = question("gpt-oss-120b", "a100-80gb-sxm")
+    cut = model_graph(asked.model, asked.blocks, scheme_of(asked), 4)
+    (experts,) = {
+        sum(each.bytes for each in node.parameters if each.dtype == "mxfp4")
+        for block in cut.kinds
+        for node in block.nodes
+        if node.op_name == "moe"
+    }
+    assert experts == 128 * 3 * 3072 * 768 * 4.25 / 8

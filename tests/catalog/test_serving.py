@@ -6,10 +6,10 @@ from planner.cost.engine import Engine, resolve
 from planner.cost.scheduler import HostCosts, Scheduler, host_costs, scheduler
 from planner.errors import SpecError
 from planner.ops.types import Formats
-from planner.resources import folder
-from planner.spec.load import load_file, load_text
+from planner.spec.catalog import Catalog
+from planner.spec.load import load_text
 
-CATALOG = folder("catalog")
+CATALOG = Catalog.standard()
 BF16 = Formats("bf16", "bf16", "bf16", "bf16")
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 ASKED = {
@@ -30,8 +30,7 @@ parallel: {{{parallel}}}
 backend: {{name: {name}, version: '{version}', flags: {{{flags}}}}}
 step: {{decode: {{batch: 1, context: 8}}}}
 """
-    spec = load_file(CATALOG / "backends" / f"{name}.yaml", "backend")
-    device = load_file(CATALOG / "gpus" / f"{gpu}.yaml", "gpu")
+    spec, device = CATALOG.find("backend", name), CATALOG.find("gpu", gpu)
     return resolve(load_text(text, "d.yaml", "deployment"), spec, device, BF16, "decode")
 
 
@@ -63,7 +62,7 @@ def test_every_figure_says_where_it_was_read(name, version):
 def test_engines_for_one_step_at_a_time_serve_no_requests():
     """Plain PyTorch has no scheduler."""
     for name in ("pytorch-eager", "pytorch-compiled"):
-        assert load_file(CATALOG / "backends" / f"{name}.yaml", "backend").serving is None
+        assert CATALOG.find("backend", name).serving is None
 
 
 def forms(found: Scheduler) -> tuple[str, bool, bool, int, int]:

@@ -52,6 +52,29 @@ def answered(run, *words):
     return outcome.code, json.loads(outcome.out)
 
 
+def test_a_table_of_static_batches_takes_short_names(run, table):
+    """The second ran half as fast again as planned, and says so in milliseconds."""
+    values = {
+        "model": "qwen2.5-0.5b-instruct",
+        "gpu": "rtx-4090",
+        "backend": {"name": "vllm", "version": "0.6"},
+        "precision": {"weights": "fp16"},
+        "workload": {"batch": 4, "input": 128, "output": 16},
+    }
+    plan = assemble(ask(load_text(json.dumps(values), "d"), CATALOG))
+    latency_s = plan.workload.latency_s
+    like = "rtx-4090,1,vllm,0.6,qwen2.5-0.5b-instruct,fp16,4,128,16"
+    name = table(
+        f"same,{like},{latency_s}",
+        f"slow,{like},{1500 * latency_s} ms",
+        head="id,gpu,tp,engine,version,model,precision,batch,input,output,latency",
+    )
+    code, document = answered(run, name, "--by", "engine")
+    assert code == 0
+    assert [row["figures"][0]["ratio"] for row in document["rows"]] == pytest.approx([1, 1.5])
+    assert [group["group"] for group in document["groups"]] == [{"engine": "vllm"}]
+
+
 def test_a_table_of_runs_is_told_with_its_errors(run, table, step_ms):
     """As planned, and half as fast again: 1.50."""
     outcome = run("validate", table(small("same", step_ms), small("slow", 1.5 * step_ms)))

@@ -9,7 +9,7 @@ from planner.ops import OPERATORS
 from planner.resources import folder
 from planner.spec.types import KINDS
 
-FOLDERS = ("gpus", "models", "blocks", "backends", "calibrations", "prices")
+FOLDERS = ("gpus", "models", "blocks", "backends", "calibrations", "prices", "spreads")
 GPU = """\
 kind: gpu
 name: mine

@@ -101,7 +101,15 @@ def test_a_plan_is_kept_though_its_reader_goes_away(run, deployment, tmp_path):
     assert "small chat" in run("list").out
 
 
-def test_ctrl_c_ends_with_130_and_a_word(tmp_path):
+@pytest.fixture
+def hears_ctrl_c():
+    """Processes started in the background of a shell begin deaf to it, and so do their own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_with_130_and_a_word(tmp_path, hears_ctrl_c):
     waiting = tmp_path / "chat.yaml"
     os.mkfifo(waiting)
     started = subprocess.Popen(command("plan", str(waiting)), stderr=subprocess.PIPE)

@@ -25,6 +25,7 @@ ROWS = (
 @pytest.fixture
 def wheel(tmp_path, monkeypatch):
     """Installs a package of the wheel's name in front of any other: a file and its version."""
+    monkeypatch.delitem(sys.modules, "aiconfigurator_core", raising=False)
     folder = tmp_path / "site"
     systems = folder / "aiconfigurator_core" / "systems"
     systems.mkdir(parents=True)

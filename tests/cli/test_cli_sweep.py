@@ -2,14 +2,18 @@
 
 import csv
 import json
+import os
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from planner.cli.sweep import command
+from planner.desk.sweep_file import part_of
 from planner.plan.assemble import assemble
+from planner.plan.cases import predictions
 from planner.plan.swept import RANKINGS
+from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import ask
@@ -134,7 +138,7 @@ def test_exit_codes_of_a_grid(run, deployment, over, code):
     assert run("sweep", deployment, "--over", over).code == code
 
 
-def test_other_loads_are_planned_one_by_one(run, deployment):
+def test_batches_are_ranked_by_their_throughput(run, deployment):
     words = (
         "--set",
         "workload.batch=4",
@@ -224,6 +228,59 @@ def test_a_part_of_another_sweep_is_not_gone_on_with(run, deployment):
     assert "are of another sweep" in changed.err
     assert run("sweep", deployment, "--over", "batch=1:8", "-o", "out.csv").code == 0
     assert len(rows_of("out.csv")) == 4
+
+
+def test_rows_of_several_loads_in_one_table(run, table):
+    """From a spreadsheet: a mark of its byte order, CRLF, and empty cells where another load is."""
+    head = "id,model,gpu,step.decode.batch,step.decode.context,step.prefill.batch,"
+    head += "step.prefill.tokens,workload.batch,workload.concurrency,workload.input,workload.output"
+    start = f"{SMALL},rtx-4090"
+    rows = [
+        f"d,{start},4,1024,,,,,,",
+        f"p,{start},,,2,700,,,,",
+        f"b,{start},,,,,3,,500,40",
+        f"l,{start},,,,,,5,500,40",
+        f"m,{start},,,,,,5,90000000,40",
+        f"x,{start},4,1024,2,700,,,,",
+    ]
+    name = table()
+    Path(name).write_bytes("\r\n".join(("\ufeff" + head, *rows, "")).encode())
+    assert run("sweep", "--cases", name, "-o", "out.csv").code == 2
+    found = {row["id"]: row for row in rows_of("out.csv")}
+    fields = {"p": "prefill: {batch: 2, tokens: 700}", "b": "batch: 3", "l": "concurrency: 5"}
+    for row, load in fields.items():
+        kind = "step" if row == "p" else "workload"
+        more = "" if row == "p" else ", input: 500, output: 40"
+        text = f"model: {SMALL}\ngpu: rtx-4090\n{kind}: {{{load}{more}}}\n"
+        for figure, each in predictions(plan_question(ask(load_text(text, "d"), CATALOG))).items():
+            assert float(found[row][f"predicted.{figure}"]) == pytest.approx(each.value, rel=1e-5)
+    assert float(found["d"]["predicted.step_ms"]) == pytest.approx(
+        planned(4, 1024).step.time_s * 1e3, rel=1e-5
+    )
+    assert "cases.csv:6:" in found["m"]["error"]
+    assert "not one request of" in found["m"]["error"]
+    assert "a step is one of" in found["x"]["error"]
+
+
+def test_two_sweeps_into_one_file(run, deployment, tmp_path):
+    """The second is told; what the first writes stays whole."""
+    with part_of(Path("out.csv"), ["id"]):
+        outcome = run("sweep", deployment, "--over", "batch=1:8", "-o", "out.csv")
+        assert outcome.code == 2
+        assert "another sweep is writing out.csv.part" in " ".join(outcome.err.split())
+
+
+def test_no_device_is_replaced(run, deployment, tmp_path):
+    """A pipe stays what it is; a link goes on pointing to the file."""
+    os.mkfifo("pipe")
+    outcome = run("sweep", deployment, "--over", "batch=1", "-o", "pipe")
+    assert (outcome.code, Path("pipe").is_fifo()) == (2, True)
+    assert "pipe is no file" in outcome.err
+    Path("real.csv").touch()
+    Path("link.csv").symlink_to("real.csv")
+    assert run("sweep", deployment, "--over", "batch=1", "-o", "link.csv").code == 0
+    assert Path("link.csv").is_symlink()
+    assert len(rows_of("real.csv")) == 1
 
 
 @pytest.mark.parametrize(

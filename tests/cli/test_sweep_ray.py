@@ -11,6 +11,7 @@ import pytest
 from planner.cli.common.executors import Cluster, answer
 from planner.desk.sweep_grid import grid_of
 from planner.desk.sweep_tasks import Circumstances, Local
+from planner.spec.load import deployments_in
 
 ray = pytest.importorskip("ray", reason="`make sweep-ray` installs it")
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -35,7 +36,7 @@ def cluster():
 
 def test_a_cluster_answers_as_this_process_does(cluster, deployment):
     """Six deployments of 14 rows each, those that cannot split among them."""
-    grid = grid_of(Path(deployment), (), OVER)
+    grid = grid_of(deployments_in(Path(deployment)), (), OVER)
     expected = rows(grid, Local(Circumstances()))
     assert len(expected) == 84
     assert rows(grid, Cluster(Circumstances(), cluster)) == expected
@@ -54,7 +55,7 @@ def test_a_killed_worker_loses_nothing(cluster, deployment, tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return answer(shared, task)
 
-    grid = grid_of(Path(deployment), (), OVER)
+    grid = grid_of(deployments_in(Path(deployment)), (), OVER)
     found = rows(grid, Cluster(Circumstances(), cluster, deadly))
     assert len(list(marks.iterdir())) == 6
     assert found == rows(grid, Local(Circumstances()))

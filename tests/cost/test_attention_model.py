@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.cost.kernels import attention_decode, attention_prefill, mla
 from planner.cost.kernels.attention import AttentionShape
@@ -190,7 +191,7 @@ def test_expanded_attention_is_multi_head():
     assert attention_prefill.causal_flops(shape) == 2 * 16 * 2 * 320 * 1_024 * 1_025 / 2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(60, 300), deadline=None)
 @given(DECODES, decode_shapes(), st.sampled_from(["batch", "kv_tokens"]), st.integers(1, 3000))
 def test_decode_never_gets_faster_with_batch_or_context(case, shape, name, more):
     """More sequences or a longer context take as long or longer, cold and warm.
@@ -209,7 +210,7 @@ def test_decode_never_gets_faster_with_batch_or_context(case, shape, name, more)
         assert large_s * (SPLIT if by_history else LOOSE) >= small_s
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(DECODES, decode_shapes(), st.integers(2, 5))
 def test_decode_never_gets_faster_with_heads(case, shape, times):
     """More KV heads with their query heads, or more query heads in groups of two and up."""
@@ -223,7 +224,7 @@ def test_decode_never_gets_faster_with_heads(case, shape, times):
         assert DECODE.time_s(variant, larger, ROUND, values) * LOOSE >= small_s
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(
     PREFILLS, prefill_shapes(), st.sampled_from(["batch", "context", "new"]), st.integers(1, 999)
 )
@@ -240,7 +241,7 @@ def test_prefill_never_gets_faster_with_batch_context_or_new_tokens(case, shape,
     assert PREFILL.time_s(variant, larger, ROUND, values) * LOOSE >= small_s
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(30, 100), deadline=None)
 @given(PREFILLS, prefill_shapes(), st.integers(2, 5))
 def test_prefill_never_gets_faster_with_heads(case, shape, times):
     """More query heads, with KV heads of their own or, but for the grain of tiles, without."""
@@ -253,7 +254,7 @@ def test_prefill_never_gets_faster_with_heads(case, shape, times):
     assert PREFILL.time_s(variant, grouped, ROUND, values) * GRAIN >= small_s
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(DECODES, decode_shapes())
 def test_cold_decode_is_bound_by_its_bytes_and_no_faster_than_warm(case, shape):
     """KV at the datasheet's bandwidth is a floor, and caches only help."""
@@ -266,7 +267,7 @@ def test_cold_decode_is_bound_by_its_bytes_and_no_faster_than_warm(case, shape):
     assert cold_s * LOOSE >= DECODE.time_s(variant, shape, ROUND, values, warm=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(PREFILLS, prefill_shapes())
 def test_prefill_is_bound_by_its_causal_flops_and_cold_is_no_faster_than_warm(case, shape):
     """No share of the peak above one survives, and a cached prefix costs when it is cold."""
@@ -277,7 +278,7 @@ def test_prefill_is_bound_by_its_causal_flops_and_cold_is_no_faster_than_warm(ca
     assert cold_s * LOOSE >= PREFILL.time_s(variant, shape, ROUND, values, warm=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(30, 100), deadline=None)
 @given(
     st.one_of(
         st.tuples(st.just(mla.PREFILL), cases(mla.PREFILL, sorted(mla.PREFILL_VARIANTS))),

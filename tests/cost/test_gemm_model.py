@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.cost.kernels.gemm import KINDS, MODEL, GemmShape
 from planner.cost.types import Device
@@ -171,7 +172,7 @@ SIZE = st.integers(1, 20_000)
 
 
 @pytest.mark.parametrize("variant", sorted(KINDS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(40, 150), deadline=None)
 @given(data=st.data(), warm=st.booleans())
 def test_time_never_falls_when_the_work_grows(variant, data, warm):
     """More rows, depth or features never take less time, whatever the constants."""
@@ -185,7 +186,7 @@ def test_time_never_falls_when_the_work_grows(variant, data, warm):
 
 
 @pytest.mark.parametrize("variant", sorted(KINDS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(20, 60), deadline=None)
 @given(data=st.data())
 def test_warm_caches_never_slow_a_product(variant, data):
     """What lies in the L2 comes no later than from memory."""

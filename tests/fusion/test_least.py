@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.fusion.explore import explore
 from planner.fusion.least import least_clock, least_paths, least_sum
@@ -53,7 +54,7 @@ def paths_of(problem, *, order_free):
     return least_paths(problem, explore(problem, order_free=order_free), weights)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=many(60, 300), deadline=None, database=None)
 @given(SEEDS)
 def test_least_sums_are_those_of_the_search(seed):
     rng = Random(seed)
@@ -70,7 +71,7 @@ def test_least_sums_are_those_of_the_search(seed):
     assert np.broadcast_to(least_sum(paths, costs), LOADS) == pytest.approx(expected, abs=1e-18)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=many(60, 300), deadline=None, database=None)
 @given(SEEDS)
 def test_least_clocks_are_those_of_the_search(seed):
     """The order of kernels counts here, and may be another under each load."""

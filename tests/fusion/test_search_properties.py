@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.fusion.objective import Additive, TwoClock
 from planner.fusion.search import search
@@ -20,14 +21,14 @@ US = 1e-6
 SEEDS = st.integers(min_value=0, max_value=2**48)
 
 
-@settings(max_examples=2000, deadline=None, database=None)
+@settings(max_examples=many(500, 2000), deadline=None, database=None)
 @given(SEEDS)
 def test_sums_equal_brute_force_over_all_schedules_of_the_unrolled_graph(seed):
     """A captured graph's optimum and its replay agree with every chain of downsets tried."""
     assert mismatch(seed, two_clock=False, nodes=12) is None
 
 
-@settings(max_examples=2000, deadline=None, database=None)
+@settings(max_examples=many(500, 2000), deadline=None, database=None)
 @given(SEEDS)
 def test_launch_loops_equal_brute_force_over_all_orders_of_the_unrolled_graph(seed):
     """An eager loop's optimum and its replay agree with every order tried."""
@@ -41,7 +42,7 @@ class AllOrders(Additive):
     order_free: ClassVar[bool] = False
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=many(60, 300), deadline=None, database=None)
 @given(SEEDS)
 def test_trying_fewer_orders_leaves_the_least_sum_as_it_is(seed):
     """Skipping orders loses no schedule when times add."""
@@ -55,7 +56,7 @@ def test_trying_fewer_orders_leaves_the_least_sum_as_it_is(seed):
     assert search(problem, Additive()).total == expected
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=many(50, 200), deadline=None, database=None)
 @given(SEEDS)
 def test_bounds_change_no_launch_loop(seed):
     """With and without dropping labels by lower bounds the loop ends at the same time."""

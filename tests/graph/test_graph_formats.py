@@ -88,7 +88,7 @@ def test_a_quantised_checkpoint_is_widened_to_what_the_card_multiplies():
             "kv_cache: int4",
             GPU,
             "d.yaml:3:23",
-            "no engine caches in int4 (one of fp32, bf16, fp16, fp8, int8)",
+            "no engine caches in int4 (one of fp32, bf16, fp16, fp8, int8, nvfp4)",
         ),
         (
             "kv_cache: fp8",

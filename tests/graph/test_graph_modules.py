@@ -4,6 +4,7 @@ import pytest
 from graph_samples import TINY
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.dtypes import DTYPES, bytes_per_element, is_quantized
 from planner.errors import SpecError
@@ -159,7 +160,7 @@ RULES = st.dictionaries(
 
 
 @given(RULES, st.sampled_from(["bf16", "awq", "fp8_block"]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=many(20, 40), deadline=None)
 def test_bytes_are_the_sum_of_the_modules_and_flops_stay(rules, base):
     """Whatever the rules: each projection's elements times the bytes of its own format."""
     listed = ", ".join(f"{{match: {name}, weights: {dtype}}}" for name, dtype in rules.items())

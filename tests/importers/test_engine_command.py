@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.importers import engine
 from planner.importers.engine.command import engine_command, sayable
@@ -192,7 +193,7 @@ def deployments(draw):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(deployments())
 def test_importing_a_command_gives_the_deployment_back(data):
     """All of it, but for what the command says that it cannot say, and copies of the server."""

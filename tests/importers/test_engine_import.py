@@ -172,6 +172,10 @@ def test_json_and_dots_say_the_same(words):
         ("vllm serve Qwen/Qwen3-8B -tp 2 -pp 2", {"tensor": 2, "pipeline": 2}),
         # eight ranks that run attention as four replicas of two: 8 / 4 = 2
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dp 4 --enable-dp-attention", {"tensor": 2, "data": 4}),
+        # one set of experts over all ranks, cut or shared out
+        ("vllm serve deepseek-ai/DeepSeek-V3 -dp 8", {"data": 8, "expert": 8}),
+        ("python -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention", {"data": 8, "expert": 8}),
+        ("python -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --dp 2", {"tensor": 8, "data": 2}),
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp-size 8 --ep-size 8", {"tensor": 8, "expert": 8}),
         ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --ep_size 4 --pp_size 2", {"tensor": 4, "pipeline": 2, "expert": 4}),
         ("vllm serve Qwen/Qwen3-8B -tp 16 -dcp 2 --cp-kv-cache-interleave-size 16", {"tensor": 16, "context": 2}),
@@ -197,6 +201,10 @@ def test_a_pass_of_the_compiler_is_a_flag_and_a_size_not_carried_over_is_listed(
 @pytest.mark.parametrize(
     ("words", "precision"),
     [
+        # quantised anew, of a checkpoint in FP8; and that checkpoint under a longer name
+        ("nvidia/DeepSeek-R1-FP4", {"weights": "nvfp4", "activations": "nvfp4"}),
+        ("deepseek-ai/DeepSeek-R1-FP8", None),
+        ("Qwen/Qwen3-8B --kv-cache-dtype nvfp4", {"kv_cache": "nvfp4"}),
         ("Qwen/Qwen3-8B", None),
         ("Qwen/Qwen3-8B --dtype auto --kv-cache-dtype auto", None),
         ("Qwen/Qwen3-8B --dtype half", {"weights": "fp16", "activations": "fp16"}),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.errors import PlannerError
 from planner.importers import engine
@@ -34,13 +35,13 @@ def survives(text: str, file: str) -> None:
             assert compose(spec, "deploy.yaml")[0] == made.data
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(80, 400), deadline=None)
 @given(st.lists(WORDS, max_size=25))
 def test_any_words_are_read_or_refused(words):
     survives(" ".join(words), "command")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(60, 300), deadline=None)
 @given(st.data())
 def test_any_cut_and_paste_in_a_file_is_read_or_refused(data):
     name = data.draw(st.sampled_from(sorted(FILES)))

@@ -162,6 +162,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "send": (Example((ROW,), {}), Example((ROW,), {"tensors": 1})),
     "conv1d": (Example((shape(TOKENS, 64),), {"channels": 8, "kernel": 3, "stride": 2}),),
     "group_rows": (Example((ROW,), {"count": 4}),),
+    "mean_rows": (Example((ROW,), {"count": 4}),),
     "cross_attention": (Example((shape(TOKENS, 128),), {**HEADS, "keys": 30}),),
     "conv2d": (Example((IMAGE,), {"channels": 4, "kernel": 3, "padding": 1}),),
     "pool2d": (Example((IMAGE,), {"kernel": 2}),),

@@ -154,6 +154,12 @@ def test_pooling_without_a_stride_steps_by_its_kernel():
     assert work("pool2d", shape(BATCH, 3, 8, 8), kernel=2).vector_flops == 3 * 3 * 4 * 4 * 4
 
 
+def test_means_of_rows_add_every_element_once():
+    [(_, site)] = sites("mean_rows", Example((shape(TOKENS, 64),), {"count": 4}), STEP)
+    assert site.load.elements(site.outputs[0].shape) == M / 4 * 64
+    assert work("mean_rows", shape(TOKENS, 64), count=4).vector_flops == M * 64
+
+
 def test_flatten_joins_all_sides_but_the_first():
     assert make("flatten").shapes((shape(BATCH, 3, 8, 8),)) == (shape(BATCH, 192),)
 

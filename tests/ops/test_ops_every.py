@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from op_examples import CASES, EXAMPLES, FORMATS, inputs_of, load, sites
+from thoroughness import many
 
 from planner.ops import OPERATORS
 from planner.ops.types import OpClass, Operator, Site, Tiling, Work
@@ -23,7 +24,7 @@ each = pytest.mark.parametrize(
 )
 
 
-few = settings(max_examples=25)
+few = settings(max_examples=many(10, 25))
 """Enough for each of some thirty operators."""
 
 

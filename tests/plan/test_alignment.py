@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.plan.alignment import (
     GAP,
@@ -85,7 +86,7 @@ def cases(draw):
     return Launches(order, fits, late), kernels
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(60, 300), deadline=None)
 @given(cases())
 def test_no_assignment_scores_higher_than_the_one_found(case):
     launches, kernels = case

@@ -78,7 +78,9 @@ def test_a_block_is_of_so_many_tokens_on_each_rank():
     [
         ("vllm", "0.10.1", "vLLM can from 0.10.2 on: set backend.version: '0.10.2'"),
         ("sglang", "0.5.6", "SGLang can from 0.5.15 on: set backend.version: '0.5.15'"),
-        ("tensorrt-llm", "1.2", "no described version of TensorRT-LLM can spread the cache"),
+        ("tensorrt-llm", "1.0", "TensorRT-LLM can from 1.2 on: set backend.version: '1.2'"),
+        ("tensorrt-llm", "1.2", "needs capability >= 10.0, < 11.0, have 9.0"),
+        ("pytorch-compiled", "2.13", "no described version of PyTorch"),
     ],
 )
 def test_an_engine_that_lacks_it_refuses_at_its_place(engine, version, said):

@@ -110,11 +110,41 @@ def test_a_prompt_without_images_and_every_decode_step_leave_the_tower_out():
     assert decode.model.active_parameters == text.model.active_parameters
 
 
-def test_an_encoder_is_not_cut_into_stages():
-    """Until it is, a pipeline is refused with a hint."""
-    with pytest.raises(SpecError, match="an encoder in front of a pipeline"):
+def test_an_encoder_decoder_model_is_not_cut_into_stages():
+    """Its layers read what the encoder wrote; no engine sends that from stage to stage."""
+    with pytest.raises(SpecError, match="no engine cuts an encoder-decoder model into stages"):
         planned(
             "whisper-large-v3",
             "step: {decode: {batch: 1, context: 9}}",
             "parallel: {pipeline: 2}",
         )
+
+
+def test_gemma_averages_squares_of_16_patches_before_it_projects_them():
+    """Three images of 4,096 patches of 3 × 14 × 14 colours; 256 rows each are projected."""
+    plan = planned("gemma-3-4b-it", "step: {prefill: {batch: 3, tokens: 300, items: 1}}")
+    assert flops(plan, "patch_embed", "vision-patches-positions") == 2 * 3 * 4096 * 588 * 1152
+    assert flops(plan, "fc1", "vision-layer") == 2 * 3 * 4096 * 1152 * 4304
+    assert flops(plan, "attention.scores", "vision-layer") == 2 * 3 * 4096 * 4096 * 1152
+    assert flops(plan, "input_projection", "vision-pooler") == 2 * 3 * 256 * 1152 * 2560
+    assert flops(plan, "up_proj", "local") == 2 * 3 * 300 * 2560 * 10_240
+
+
+def test_every_patch_of_pixtral_is_a_token():
+    """An image of 16 × 20 patches of 16 × 16 pixels."""
+    step = "step: {prefill: {tokens: 400, items: 1, item_tokens: 320}}"
+    plan = planned("pixtral-12b", step)
+    assert flops(plan, "patch_conv", "vision-patches-normed") == 2 * 320 * 768 * 1024
+    assert flops(plan, "attention.scores", "vision-layer") == 2 * 320 * 320 * 1024
+    assert flops(plan, "adapter_out", "vision-adapter") == 2 * 320 * 5120 * 5120
+
+
+def test_a_tower_runs_ahead_of_the_first_stage_and_lies_on_every_one():
+    """Four prompts are two micro-batches of two; the tower's 423 M weights are held twice."""
+    step = "step: {prefill: {batch: 4, tokens: 300, items: 1}}"
+    plan = planned("gemma-3-27b-it", step, "parallel: {pipeline: 2}")
+    assert flops(plan, "fc1", "vision-layer") == 2 * 2 * 4096 * 1152 * 4304
+    tower = 416_866_032 + 1152 * 5376 + 1152
+    layer, table = 412_898_560, 262_208 * 5376
+    # the first stage, the tighter one, has the table too, and no last norm
+    assert plan.memory.weights_bytes == 2 * (tower + 31 * layer + table)

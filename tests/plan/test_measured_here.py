@@ -230,7 +230,7 @@ def test_an_efficiency_multiplies_work_and_leaves_floors(folder):
 def test_all_is_every_family_without_a_ratio_of_its_own(folder):
     write(folder, "efficiency: {all: 1.2, attention: 1.0}\n")
     assert prepare(question(folder)).adjusted.efficiency == {
-        "gemm": 1.2, "attention": 1.0, "elementwise": 1.2, "collective": 1.2,
+        "gemm": 1.2, "attention": 1.0, "moe": 1.2, "elementwise": 1.2, "collective": 1.2,
     }  # fmt: skip
 
 

@@ -230,7 +230,8 @@ def test_a_static_batch_is_prefill_plus_growing_decode():
     assert work.prefill_steps == 2
     first = plan(step="{decode: {batch: 8, context: 513}}").step.time_s
     last = plan(step="{decode: {batch: 8, context: 639}}").step.time_s
-    assert first < work.tpot_s < last
+    exposed_s = 0.16e-3  # vLLM schedules beside the GPU: of the host's work this alone shows
+    assert first < work.tpot_s - exposed_s < last
 
 
 def test_an_output_of_one_token_is_its_prefill():

@@ -14,6 +14,7 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.capture.layout import layout
 from planner.capture.solve import Problem
@@ -156,7 +157,7 @@ def cheapest(nodes, result, size, fixed_s):
     return rest(frozenset())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(40, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models())
 def test_search_over_blocks_equals_brute_force_over_the_unrolled_model(made):
     text, times = made

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
-
 import httpx
 import pytest
-from service_examples import settings
-
-from planner.service.serve import opened, server_of
-
-
-@contextmanager
-def served(chosen):
-    """The base address of a service that runs meanwhile."""
-    ready = threading.Event()
-    server = server_of(chosen, ready.set)
-    listening = opened("127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    assert ready.wait(30)
-    try:
-        yield address
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        listening.close()
+from service_examples import STATIC, post_plan, served, settings
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +24,4 @@ def client(address):
 @pytest.fixture(scope="session")
 def plan(client):
     """A stored plan of 128 output tokens, to which runs can belong."""
-    from service_examples import STATIC, post_plan
-
     return post_plan(client, STATIC).json()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import contextmanager
 
+from planner.service.serve import opened, server_of
 from planner.service.settings import Limits, Settings
 
 DECODE = """\
@@ -47,3 +50,21 @@ def latency_file(latencies_s):
     return json.dumps(
         {"avg_latency": mean, "latencies": list(latencies_s), "percentiles": share}
     ).encode()
+
+
+@contextmanager
+def served(chosen):
+    """The base address of a service that runs meanwhile."""
+    ready = threading.Event()
+    server = server_of(chosen, ready.set)
+    listening = opened("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield address
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from conftest import served
-from service_examples import DECODE, YAML, settings
+from service_examples import DECODE, YAML, served, settings
 
 from planner.errors import UsageError
 from planner.service.sessions import Sessions

@@ -8,8 +8,7 @@ import time
 
 import httpx
 import pytest
-from conftest import served
-from service_examples import BYTES, DECODE, YAML, latency_file, limits, post_plan, settings
+from service_examples import BYTES, DECODE, YAML, latency_file, limits, post_plan, served, settings
 
 LAUGHS = "a: &a [x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n"
@@ -83,7 +82,7 @@ def test_odd_texts_are_refused_at_their_place(client, name):
 @pytest.mark.parametrize("path", ODD_VALUES)
 def test_odd_values_never_break_the_service(client, path):
     for value in ODD_VALUES[path]:
-        answer = post_plan(client, DECODE, set=f"{path}={value}"[:2000], save="false")
+        answer = post_plan(client, DECODE, set=f"{path}={value}"[:500], save="false")
         assert answer.status_code < 500, (path, value[:80], answer.text[:500])
 
 
@@ -164,7 +163,6 @@ def raw_request(address, text, wait_s=10.0):
     "head",
     [
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
-        "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999999\r\n\r\n",
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "GET /api/v1/plans HTTP/1.1\r\n\r\n",
@@ -187,7 +185,9 @@ def test_too_large_a_body_is_refused_before_it_is_read(address, client):
     head = "POST /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/yaml\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
         line.sendall(f"{head}Content-Length: {2**40}\r\n\r\n".encode())
+        begun = time.monotonic()
         assert line.recv(100).startswith(b"HTTP/1.1 413")
+        assert time.monotonic() - begun < 1
     parts = (b"#" * 65536 for _ in range(32))
     answer = client.post("/api/v1/plans", content=parts, headers=YAML)
     assert answer.status_code == 413

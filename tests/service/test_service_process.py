@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from planner.cli.main import main; main()", "serve"]
 
 
-def start(*arguments, **environment):
+def start(*arguments, log=None):
     known = {name: value for name, value in os.environ.items() if not name.startswith("PLANNER_")}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**known, "PYTHONPATH": path, "COLUMNS": "100", **environment},
+        stdout=subprocess.PIPE, stderr=log.open("w") if log else subprocess.PIPE, text=True,
+        env={**known, "PYTHONPATH": path, "COLUMNS": "100"},
     )  # fmt: skip
 
 

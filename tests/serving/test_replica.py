@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_samples import Steps, history, served, server, trace
+from thoroughness import many
 
 from planner.serving.events import Transfer, play
 from planner.serving.types import Demand, Lengths
@@ -147,7 +148,7 @@ ROWS = st.lists(
     sequences=st.integers(1, 8),
     pool=st.integers(100, 400),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(40, 150), deadline=None)
 def test_every_request_is_served_whole_whatever_the_rules(rows, pool, **rules):
     replica = server(pool=pool, tokens=100, **rules)
     found = served(trace(*rows), replica)

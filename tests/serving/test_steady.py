@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.cost.scheduler import HostCosts, Scheduler
 from planner.serving.burst import begun_together
-from planner.serving.clock import NONE, Clock, Tick
+from planner.serving.clock import NONE, Clock, DeviceTime
 from planner.serving.room import Room, room
 from planner.serving.steady import steady
 from planner.serving.types import ClosedLoop
@@ -36,10 +36,9 @@ class Made(Clock):
     scheduler: Scheduler = MIXING
     host: HostCosts = HOST
 
-    def _tick(self, decoding, context, prompts):
-        device_s = 0.010 + 1e-5 * prompts.total
-        host_s = self.host.loop_s(decoding, prompts.count)
-        return Tick(device_s, device_s, device_s, host_s, self.wall_s(device_s, host_s))
+    def device(self, beat):
+        time_s = 0.010 + 1e-5 * beat.prompts.total
+        return DeviceTime(time_s, time_s, time_s)
 
 
 def test_one_user_waits_for_its_own_steps_alone():

@@ -502,6 +502,34 @@ MORE: dict[str, dict[str, Any]] = {
         position_embedding_type="nope",
         shared_intermediate_size=8192,
     ),
+    "granite-4.0-h-small": sized(
+        named("GraniteMoeHybridForCausalLM", "granitemoehybrid", {**BF16, **GRANITE}),
+        (4096, 768, 40, 32, 8, 100352),
+        layer_types=["attention" if index % 10 == 5 else "mamba" for index in range(40)],
+        mamba_d_head=64,
+        mamba_d_state=128,
+        mamba_n_groups=1,
+        mamba_n_heads=128,
+        max_position_embeddings=131072,
+        num_local_experts=72,
+        num_experts_per_tok=10,
+        position_embedding_type="nope",
+        shared_intermediate_size=1536,
+    ),
+    "granite-4.0-h-tiny": sized(
+        named("GraniteMoeHybridForCausalLM", "granitemoehybrid", {**BF16, **GRANITE}),
+        (1536, 512, 40, 12, 4, 100352),
+        layer_types=["attention" if index % 10 == 5 else "mamba" for index in range(40)],
+        mamba_d_head=64,
+        mamba_d_state=128,
+        mamba_n_groups=1,
+        mamba_n_heads=48,
+        max_position_embeddings=131072,
+        num_local_experts=64,
+        num_experts_per_tok=6,
+        position_embedding_type="nope",
+        shared_intermediate_size=1024,
+    ),
     "qwen3-next-80b-a3b": sized(
         named("Qwen3NextForCausalLM", "qwen3_next"),
         (2048, 5120, 48, 16, 2, 151936),
@@ -664,26 +692,52 @@ _SUPER = (  # (layers, whether they have attention, width): block_configs of the
     (2, False, 5632), (1, False, 7168), (3, False, 5632), (2, False, 7168), (2, False, 2816),
     (2, False, 5632), (2, False, 2816), (1, False, 5632), (2, False, 2816), (9, True, 28672),
 )  # fmt: skip
+_ULTRA = (  # the same, 0 where a layer is left out whole; as llama.cpp prints them
+    (1, True, 5376), (1, True, 10752), (6, True, 16128), (1, True, 21504), (4, False, 0),
+    (3, True, 21504), (2, True, 53248), (6, False, 0), (3, True, 53248), (5, False, 0),
+    (3, True, 53248), (1, True, 26624), (3, False, 0), (3, True, 21504), (1, False, 21504),
+    (1, True, 53248), (1, False, 53248), (5, False, 0), (4, True, 53248), (5, False, 0),
+    (4, True, 53248), (5, False, 0), (4, True, 53248), (5, False, 0), (4, True, 53248),
+    (5, False, 0), (1, True, 53248), (3, True, 37376), (2, False, 0), (1, True, 32000),
+    (3, True, 26624), (2, False, 26624), (1, True, 26624), (1, False, 0), (7, False, 26624),
+    (1, True, 26624), (5, False, 0), (1, True, 32000), (1, True, 53248), (1, False, 53248),
+    (1, True, 53248), (8, False, 0), (1, False, 399360), (8, False, 0), (1, False, 425984),
+    (8, False, 0), (1, False, 343040), (5, False, 0), (1, False, 301056), (1, False, 21504),
+    (1, True, 21504), (1, True, 26624), (1, False, 0), (2, True, 26624), (1, True, 37376),
+    (4, True, 53248), (1, True, 26624),
+)  # fmt: skip
 # a width is 2/3 · ffn_mult · hidden, rounded up to a multiple of 256: ffn_mult = 1.5 · width / hidden
-MORE["nemotron-super-49b"] = named(
-    "DeciLMForCausalLM",
-    "nemotron-nas",
-    hidden_size=8192,
-    num_attention_heads=64,
-    num_hidden_layers=80,
-    num_key_value_heads=None,
-    intermediate_size=None,
-    max_position_embeddings=131072,
-    vocab_size=128256,
-    block_configs=[
+
+
+def searched(hidden: int, heads: int, folded: tuple[tuple[int, bool, int], ...]) -> dict[str, Any]:
+    """A model found by search, with 8 KV heads."""
+    blocks = [
         {
-            "attention": {"n_heads_in_group": 8 if attends else None, "no_op": not attends},
-            "ffn": {"ffn_mult": 1.5 * width / 8192, "no_op": False},
+            "attention": {
+                "n_heads_in_group": heads // 8 if attends else None,
+                "no_op": not attends,
+            },
+            "ffn": {"ffn_mult": 1.5 * width / hidden if width else None, "no_op": not width},
         }
-        for times, attends, width in _SUPER
+        for times, attends, width in folded
         for _ in range(times)
-    ],
-)
+    ]
+    return named(
+        "DeciLMForCausalLM",
+        "nemotron-nas",
+        hidden_size=hidden,
+        num_attention_heads=heads,
+        num_hidden_layers=len(blocks),
+        num_key_value_heads=None,
+        intermediate_size=None,
+        max_position_embeddings=131072,
+        vocab_size=128256,
+        block_configs=blocks,
+    )
+
+
+MORE["nemotron-super-49b"] = searched(8192, 64, _SUPER)
+MORE["nemotron-ultra-253b"] = searched(16384, 128, _ULTRA)
 
 
 def gemma4(

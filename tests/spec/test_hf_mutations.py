@@ -8,6 +8,7 @@ from hf_configs import CONFIGS
 from hf_configs_more import MORE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.errors import PlannerError
 from planner.graph.build import model_graph
@@ -53,7 +54,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=many(120, 600), deadline=None)
 @given(
     st.sampled_from(sorted(PUBLIC)),
     st.dictionaries(st.sampled_from([*KEYS, "quantization_config"]), VALUES, max_size=3),

@@ -70,6 +70,7 @@ GROUPED = scheme(4, "int", strategy="group", group_size=128)
         (compressed(scheme(4, "float", group_size=32)), ("mxfp4", None, None)),
         (compressed(scheme(8, "float"), kv_cache_scheme=scheme(8, "float")), ("fp8", None, "fp8")),
         ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, ("fp8", "fp8", "fp8")),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "NVFP4"}, ("fp8", "fp8", "nvfp4")),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, ("nvfp4", "nvfp4", None)),
         ({"producer": {"name": "modelopt"}, "quant_algo": "NVFP4"}, ("nvfp4", "nvfp4", None)),
     ],
@@ -109,6 +110,8 @@ def test_what_a_spec_cannot_say_is_noted(config, said):
         (["lm_head", "model.vision_tower", "re:.*embed_tokens.*", "mlp.gate"], {}),
         (["down_proj"], {"ignore": ["down_proj"]}),
         (["re:.*self_attn.*"], {"ignore": ["q_proj", "k_proj", "v_proj", "o_proj"]}),
+        # what is inside of a module is kept with it
+        (["model.layers.*.self_attn"], {"ignore": ["q_proj", "k_proj", "v_proj", "o_proj"]}),
         (["qkv_proj"], {"ignore": ["q_proj", "k_proj", "v_proj"]}),
         (
             ["model.layers.0.mlp.down_proj", "model.layers.3.mlp.down_proj"],

@@ -187,8 +187,8 @@ def test_columns_of_results_are_left_aside():
         ("batch", "step.decode.batch"),
         ("weights", "precision.weights"),
         ("backend", "backend.name"),
-        ("engine", "backend.name"),
-        ("tp", "parallel.tensor"),
+        ("engine_version", "backend.version"),
+        ("TP", "parallel.tensor"),
         ("Price", "price"),
         ("nodse", "nodes"),
         ("errors", "error"),
@@ -198,6 +198,40 @@ def test_a_heading_that_is_nearly_a_field_is_refused(name, meant):
     """Passed over, it would change the answer. It stands in column 68."""
     said = refused(f"{HEAD},{name}\n")
     assert said == f"runs.csv:1:69: unknown column '{name}' (did you mean '{meant}'?)"
+
+
+STATIC = "id,gpu,tp,engine,version,model,precision,batch,input,output,latency"
+
+
+def test_short_names_stand_for_paths_where_input_and_output_tell_a_batch_of_requests():
+    case = only("a,h100-sxm,2,vllm,0.10,qwen3-8b,fp8,16,1024,128,2.5", STATIC)
+    assert given(case) == {
+        "model": "qwen3-8b",
+        "gpu": "h100-sxm",
+        "parallel": {"tensor": 2},
+        "backend": {"name": "vllm", "version": "0.10"},
+        "precision": {"weights": "fp8"},
+        "workload": {"batch": 16, "input": 1024, "output": 128},
+    }
+    assert case.measured == {"latency_s": 2.5}
+    assert case.cells["tp"] == "2"  # cells keep the name that the file gives them
+
+
+@pytest.mark.parametrize("cell", ["2500 ms", "2.5 s", "2.5"])
+def test_a_latency_is_in_seconds_or_has_its_unit(cell):
+    assert only(f"a,h100-sxm,,,,m,,1,1,1,{cell}", STATIC).measured == {"latency_s": 2.5}
+
+
+def test_paths_and_short_names_may_stand_side_by_side():
+    head = "model,gpu,engine,backend.flags.enforce_eager,workload.batch,input,output"
+    assert given(only("m,g,vllm,true,4,8,8", head))["workload"]["batch"] == 4
+    assert given(only("m,g,vllm,true,4,8,8", head))["backend"]["flags"] == {"enforce_eager": True}
+
+
+def test_two_names_of_one_field_are_refused():
+    said = refused(f"{HEAD},parallel.tensor,tp\n")
+    end = "a second column 'parallel.tensor' (the first is in column 69, called 'parallel.tensor')"
+    assert said.endswith(end)
 
 
 @pytest.mark.parametrize("name", ["note", "date", "source", "assumed", "mode", "who measured it"])

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spec_samples import DEPLOYMENT, GPU, MODEL
+from thoroughness import many
 
 from planner.errors import SpecError
 from planner.spec.load import load_text
@@ -46,26 +47,26 @@ def mutated(draw):
     return text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(80, 400), deadline=None)
 @given(mutated())
 def test_a_mutated_text_is_loaded_or_refused(text):
     load_or_faults(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(mutated(), st.binary(min_size=1, max_size=4), st.integers(0, 500))
 def test_stray_bytes_are_refused(text, stray, position):
     raw = text.encode("utf-8", "surrogatepass")
     load_or_faults(raw[:position] + stray + raw[position:])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(st.text() | st.binary())
 def test_noise_is_refused(text):
     load_or_faults(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(50, 200), deadline=None)
 @given(st.lists(PIECES, max_size=40))
 def test_yaml_signs_in_any_order_are_refused(pieces):
     load_or_faults("".join(pieces))
@@ -96,7 +97,7 @@ def flow(value):
     return "null" if value is None else str(value).lower()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(80, 400), deadline=None)
 @given(SAMPLES, st.data())
 def test_any_value_in_any_field_is_loaded_or_refused(text, data):
     lines = [n for n, line in enumerate(text.split("\n")) if ": " in line]

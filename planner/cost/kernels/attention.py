@@ -33,6 +33,8 @@ class AttentionShape:
     """0: as wide as the keys."""
     window: Number = 0
     """Keys that a query sees at most; 0: all before it."""
+    kv_bytes: float = 0.0
+    """Of an element of the cache; 0: as the variant of the kernel says."""
 
 
 def windowed(shape: AttentionShape) -> Number:

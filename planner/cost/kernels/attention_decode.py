@@ -127,6 +127,7 @@ def time_s(
 ) -> Number:
     """Seconds, the write of the new key and value included."""
     name, kv_bytes = split_name(variant)
+    kv_bytes = shape.kv_bytes or kv_bytes
     stream = _stream(KERNELS[name], kv_bytes, shape)
     return stream_s(KERNELS[name], stream, device, values, warm=warm)
 

@@ -121,6 +121,7 @@ def time_s(
 ) -> Number:
     """Seconds, the write of new keys and values included."""
     name, kv_bytes = split_name(variant)
+    kv_bytes = shape.kv_bytes or kv_bytes
     return prefill_s(KERNELS[name], kv_bytes, shape, device, values, warm=warm)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.dtypes import operand
 from planner.importers.engine.precision import Formats, of_name
 from planner.spec.catalog import Catalog
 from planner.spec.types import ModelSpec
@@ -23,18 +24,25 @@ class Found:
     """A name of the catalogue, or the model as it was written."""
     known: bool
     formats: Formats | None = None
-    """What its name says it is quantised to."""
+    """What its name says it is quantised to, where the catalogue does not have the same."""
     note: str | None = None
     quantized: bool = False
     """Whether the catalogue says how its checkpoint is quantised."""
+    experts: bool = False
+    """Whether the catalogue's model has routed experts."""
 
 
 def find(text: str, catalog: Catalog) -> Found:
     """The catalogue's model for an id or a path; its name's last part counts."""
     models = [model for model in catalog.entries("model") if isinstance(model, ModelSpec)]
     found = _find(text, models)
-    stored = {model.name: model.quantization for model in models}
-    return replace(found, quantized=stored.get(found.name) is not None)
+    model = next((model for model in models if model.name == found.name), None)
+    stored = model.quantization if model else None
+    weights = stored.weights if stored else None
+    found = replace(found, experts=model is not None and "experts" in model.dims)
+    if weights and found.formats and operand(weights) == operand(found.formats[0]):
+        return replace(found, quantized=True, formats=None, note=None)
+    return replace(found, quantized=stored is not None)
 
 
 def _find(text: str, models: list[ModelSpec]) -> Found:

@@ -34,6 +34,7 @@ _CACHES: dict[str, DType] = {
     **_WIDE,
     **dict.fromkeys(("fp8", "fp8-e4m3", "fp8-e5m2", "fp8-inc"), "fp8"),
     "int8": "int8",
+    "nvfp4": "nvfp4",
 }
 _NAMES: tuple[tuple[str, Formats], ...] = (
     (r"[-_.]awq(?:[-_.].*)?$", AWQ),

@@ -129,6 +129,12 @@ class _Spec:
                 f"× data {data}"
             )
             tensor //= data
+        if expert == 1 and data > 1 and self._cuts_experts():
+            expert = tensor * data
+            self.notes.append(
+                f"experts are cut over the {expert} ranks of all replicas; they are planned as "
+                "shared out whole, which is as many bytes a rank"
+            )
         sizes = {
             "tensor": tensor,
             "pipeline": self.values.get("parallel.pipeline", 1),
@@ -140,10 +146,17 @@ class _Spec:
         given = {name: size for name, size in sizes.items() if size != 1}
         return {"parallel": given} if given else {}
 
+    def _cuts_experts(self) -> bool:
+        """Whether data replicas hold parts of one set of experts, none being shared out."""
+        line = LINES.get(self.start.engine)
+        cuts = bool(line and line.replicas_cut_experts) or bool(self.values.get("attention_dp"))
+        return cuts and self.model.experts
+
     def _precision(self) -> dict[str, Any]:
         method = self.values.get("quantization") or self.model.formats
         if self.model.quantized:
-            method = None  # the catalogue's own words say more than a flag does
+            # the catalogue's own words say more than a flag does, less than another's name
+            method = self.model.formats
         dtype, cache = self.values.get("dtype"), self.values.get("precision.kv_cache")
         weights, operands = method or (dtype, dtype)
         if method and operands is None:

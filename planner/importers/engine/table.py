@@ -78,6 +78,8 @@ class Line:
     """What stands between the words of an option's name when it is written."""
     negates: bool = False
     """Whether it takes ``--no-NAME`` for a switch that is off."""
+    replicas_cut_experts: bool = False
+    """Whether data replicas cut routed experts among themselves where nothing else is asked."""
     fp8_cache: str = "fp8"
     """Its word for a KV cache in FP8."""
 

@@ -42,7 +42,11 @@ register(
                 *unmodelled(
                     "what it changes in a step is not described",
                     "max-seq-len max-beam-width cluster-size|moe-cluster-parallel-size "
-                    "cp-size context-parallel-size video-pruning-rate",
+                    "video-pruning-rate",
+                ),
+                *unmodelled(
+                    "as Helix it is parallel.context, with parallel.tensor of both sizes' product",
+                    "cp-size context-parallel-size",
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",

@@ -126,5 +126,6 @@ register(
         ("vllm", "serve"),
         "vllm",
         negates=True,
+        replicas_cut_experts=True,  # docs.vllm.ai serving/data_parallel_deployment: DP × TP groups
     )
 )

@@ -53,6 +53,19 @@ def converted(export: Export, name: str, source: str, options: Options) -> Found
 
     Raises UsageError with every operator that no node of a plan is for.
     """
+    emission, outputs, written = emitted(export, source, options)
+    blocks, sequence = sequence_of(emission, written)
+    data = model_data(emission, blocks, sequence, {"name": name, "title": name, "source": source})
+    return Found(data, tuple(notes_of(emission, outputs)), _facts(emission))
+
+
+def emitted(
+    export: Export, source: str, options: Options
+) -> tuple[Emission, list[str], tuple[str, ...]]:
+    """The nodes of a plan, the export's outputs, and under which tensors those are known.
+
+    Raises UsageError as `converted` does.
+    """
     graph = Graph(export)
     join_products(graph)
     join_norms(graph)
@@ -71,9 +84,7 @@ def converted(export: Export, name: str, source: str, options: Options) -> Found
     written = tuple(dict.fromkeys(emission.known(tensor) for tensor in outputs))
     if emission.layout.by_tokens:
         emission.nodes = with_shards(emission.nodes, written)
-    blocks, sequence = sequence_of(emission, written)
-    data = _data(emission, blocks, sequence, {"name": name, "title": name, "source": source})
-    return Found(data, tuple(notes_of(emission, outputs)), _facts(emission))
+    return emission, outputs, written
 
 
 def _ask(graph: Graph, attention: str | None) -> None:
@@ -170,9 +181,10 @@ def _refuse(source: str, emission: Emission) -> None:
     raise UsageError(f"{source} has operators that no node of a plan is for:\n{listed}")
 
 
-def _data(
+def model_data(
     emission: Emission, blocks: Blocks, sequence: list[dict[str, Any]], head: dict[str, Any]
 ) -> dict[str, Any]:
+    """The model spec of nodes that stand in blocks."""
     names = [input_name(tensor) for tensor in emission.inputs]
     if len(set(names)) < len(names):
         names = [*emission.inputs]

@@ -18,7 +18,10 @@ from planner.service.problems import absent_is_404
 from planner.spec.schema import json_schema
 
 router = APIRouter(prefix=API, tags=["catalogue"])
-Word = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.+-]{1,100}$")]
+_WORD = r"^[A-Za-z0-9_.+-]{1,100}$"
+Kind = Annotated[str, Path(pattern=_WORD, examples=["gpus"])]
+Entry = Annotated[str, Path(pattern=_WORD, examples=["rtx-4090"])]
+Spec = Annotated[str, Path(pattern=_WORD, examples=["deployment"])]
 
 
 @router.get(
@@ -39,7 +42,7 @@ async def kinds(desk: Served) -> Response:
     responses={200: {"model": models.Document}, **problems(404)},
     response_model=None,
 )
-async def entries(desk: Served, kind: Word) -> Response:
+async def entries(desk: Served, kind: Kind) -> Response:
     """Of gpus, models, blocks, backends, calibrations, prices or ops."""
 
     def text() -> str:
@@ -57,7 +60,7 @@ async def entries(desk: Served, kind: Word) -> Response:
     responses={200: {"model": models.Document}, **problems(404)},
     response_model=None,
 )
-async def entry(desk: Served, kind: Word, name: Word) -> Response:
+async def entry(desk: Served, kind: Kind, name: Entry) -> Response:
     """As `planner catalog show KIND NAME`."""
 
     def text() -> str:
@@ -82,7 +85,7 @@ async def entry(desk: Served, kind: Word, name: Word) -> Response:
     },
     response_model=None,
 )
-async def schema(kind: Word) -> Response:
+async def schema(kind: Spec) -> Response:
     """As `planner schema KIND`."""
     with absent_is_404():
         body = json_schema(kind)

@@ -49,9 +49,10 @@ async def over_gpus(
     desk: Served,
     deployment: Deployment,
     gpu: Annotated[
-        list[str],
+        list[Annotated[str, Query(max_length=100)]],
         Query(
             min_length=1,
+            max_length=64,
             description="GPUs of the catalogue.",
             examples=[["rtx-4090", "h100-sxm"]],
         ),

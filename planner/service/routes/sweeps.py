@@ -24,6 +24,17 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 SweepId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 
 
+_EVENT = {
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string", "enum": ["progress", "end"]},
+        "data": {"type": "string", "description": "The sweep as JSON"},
+    },
+}
+
+
 class SweepRequest(BaseModel):
     """A deployment and the values that some of its fields take."""
 
@@ -110,7 +121,7 @@ async def cancel(desk: Served, sweep_id: SweepId) -> Response:
     responses={
         200: {
             "description": "`progress` at each change, `end` last; data is the sweep",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {"schema": _EVENT}},
         },
         **problems(404, 429),
     },

@@ -44,10 +44,15 @@ class Layer:
     nodes: tuple[str, ...]
 
 
-def layers_of(sequence: Sequence[Mapping[str, Any]], blocks: Blocks) -> list[Layer]:
-    """Every layer of a sequence, without what stands ahead of the first and behind the last."""
+def layers_of(
+    sequence: Sequence[Mapping[str, Any]], blocks: Blocks, *, wide: bool = False
+) -> list[Layer]:
+    """Every layer of a sequence, without what stands ahead of the first and behind the last.
+
+    ``wide``: with nodes that the blocks keep in 16 bit themselves.
+    """
     uses = list(_expanded(sequence))[1:-1]
-    nodes = {use: tuple(_quantised(blocks(use))) for use in dict.fromkeys(uses)}
+    nodes = {use: tuple(_quantised(blocks(use), wide=wide)) for use in dict.fromkeys(uses)}
     return [Layer(number, nodes[use]) for number, use in enumerate(uses)]
 
 
@@ -60,10 +65,10 @@ def _expanded(sequence: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield from [item["block"]] * item.get("times", 1)
 
 
-def _quantised(block: BlockSpec) -> Iterator[str]:
+def _quantised(block: BlockSpec, *, wide: bool) -> Iterator[str]:
     for name, node in block.nodes.items():
-        extra = node.model_extra or {}
-        if node.op in _MULTIPLIED and extra.get("quantizable", True) and not _NEVER.search(name):
+        narrow = wide or (node.model_extra or {}).get("quantizable", True)
+        if node.op in _MULTIPLIED and narrow and not _NEVER.search(name):
             yield name
 
 
@@ -96,7 +101,8 @@ def means(pattern: str, name: str) -> bool:
         except re.error:
             return False
     if "*" in pattern:
-        return fnmatchcase(name, pattern) or fnmatchcase(name, f"*.{pattern}")
+        forms = (pattern, f"*.{pattern}", f"{pattern}.*", f"*.{pattern}.*")
+        return any(fnmatchcase(name, form) for form in forms)
     return f".{pattern.strip('.')}." in f".{name}."
 
 

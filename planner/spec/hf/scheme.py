@@ -33,7 +33,8 @@ def quantization(found: Stored, draft: Draft, blocks: Blocks, wide: str) -> dict
     if found.kv_cache:
         said["kv_cache"] = found.kv_cache
     kept = meant(found.kept, layers)
-    odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], layers)]
+    every = layers_of(draft.sequence, blocks, wide=True)
+    odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], every)]
     if odd:
         found.notes.append(f"kept wide, and in none of the blocks: {', '.join(odd[:_SHOWN])}")
     if whole := everywhere(kept, layers):

@@ -101,7 +101,11 @@ def modelopt(config: Config) -> Stored:
         inner.refuse("quant_algo", f"{algorithm[:40]!r} is unknown", ", ".join(_ALGORITHMS))
         return Stored()
     found.kept = kept
-    if inner.get("kv_cache_quant_algo") == "FP8" or inner.inside("kv_cache_scheme"):
+    cache = inner.get("kv_cache_quant_algo")
+    scheme = inner.inside("kv_cache_scheme")
+    if cache == "NVFP4":
+        found.kv_cache = "nvfp4"
+    elif cache == "FP8" or scheme:
         found.kv_cache = "fp8"
     return found
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
 from planner.spec.kinds.choices import Choice, TimeChoice
+from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
 from planner.spec.quantity import Bytes
@@ -80,10 +81,18 @@ class FusionRule(Spec):
         (),
         description="Instead of a pattern: any connected group of operators of these classes",
     )
-    max_nodes: int = Field(8, ge=2, le=16, description="Largest group by classes")
+    max_nodes: int = Field(
+        8,
+        ge=2,
+        le=16,
+        description="Largest group by classes; with `loops` as many results that are stored",
+    )
     excludes: tuple[str, ...] = Field(
         (),
         description="Operators that join no group by classes; `*` matches any run of characters",
+    )
+    loops: LoopRule | None = Field(
+        None, description="How a compiler joins loops, of groups by classes"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
@@ -124,6 +133,10 @@ class FormatRule(Spec):
     matrix_share: float = Field(
         1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
     )
+    pad_hidden: int = Field(
+        1, ge=1, description="What the hidden size of routed experts is padded to multiples of"
+    )
+    pad_width: int = Field(1, ge=1, description="The same of an expert's own width, on each rank")
     refuse: str | None = Field(None, description="Why the engine does not run it")
     source: str
     note: str | None = None
@@ -155,9 +168,24 @@ class ContextRule(Spec):
         description="`grouped`: keys and values of KV heads; `latent`: one latent for all heads"
     )
     since: str = Field(description="The first version that does it")
+    queries: Literal["gather", "repeat"] = Field(
+        "gather",
+        description="How a tensor rank comes by the queries of all heads of its group: `gather`"
+        " from the others, or `repeat`: each computes them all (Helix)",
+    )
     when: Conditions = Field(default_factory=dict)
     source: str
     note: str | None = None
+
+
+class RefusalRule(Spec):
+    """What the engine does not start with, whatever the GPU holds. All that hold are told."""
+
+    at: str = Field(description="What asks for it in a deployment: `speculation`")
+    when: Conditions
+    refuse: str = Field(description="The engine's reason")
+    hint: str | None = Field(None, description="What to ask for instead")
+    source: str
 
 
 class SequenceRule(Spec):
@@ -256,6 +284,7 @@ class BackendSpec(CatalogSpec):
     context: tuple[ContextRule, ...] = Field(
         (), description="Context parallelism, by kind of attention; without rules there is none"
     )
+    refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
     )

@@ -97,7 +97,7 @@ class HostTimes(Spec):
     )
 
 
-EfficiencyFamily = Literal["gemm", "attention", "elementwise", "collective", "all"]
+EfficiencyFamily = Literal["gemm", "attention", "elementwise", "collective", "moe", "all"]
 """Families of kernels that share a ratio; ``all`` is every family without one of its own."""
 Ratio = Annotated[float, Field(gt=0)]
 

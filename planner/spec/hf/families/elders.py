@@ -196,11 +196,13 @@ def _searched(draft: Draft, block: object, group: int) -> Use | None:
         config.refuse("block_configs", "a layer names no attention or no ffn")
         return None
     bare = attention.get("no_op") is True
+    if bare and mlp.get("no_op") is True:
+        return None
     given = attention.get("n_heads_in_group")
     lines = attention.get("replace_with_linear") or mlp.get("replace_with_linear")
     other = not bare and given not in (None, group)
     if mlp.get("no_op") or lines or other:
-        config.refuse("block_configs", "a layer is replaced or left out, or has other KV heads")
+        config.refuse("block_configs", "a layer is replaced, or has no MLP or other KV heads")
         return None
     ratio = mlp.get("ffn_mult")
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio < _WIDEST:

@@ -159,12 +159,9 @@ def falcon_h1(config: Config) -> Draft:
 
 @architecture("GraniteMoeHybridForCausalLM", "granitemoehybrid")
 def granite4(config: Config) -> Draft:
-    """Granite 4.0-H without experts: Mamba-2 and some attention, scaled as Granite 3."""
+    """Granite 4.0-H: Mamba-2 and some attention, scaled as Granite 3; with experts or without."""
     draft = started(config, GRANITE4, mlp="")
-    config.get("intermediate_size")
-    draft.dim("intermediate", "shared_intermediate_size", 1024)
-    config.expect("num_local_experts", (0,), 0, "adds experts, which no block of this family has")
-    config.get("num_experts_per_tok")
+    suffix = _granite4_experts(draft)
     unbiased(config, "attention_bias")
     config.expect("position_embedding_type", ("nope",), "nope", "adds positions")
     mamba2(draft, _MAMBA)
@@ -178,12 +175,26 @@ def granite4(config: Config) -> Draft:
         config,
         layers,
         {
-            "mamba": Use("decoder-granite4-mamba", "mamba"),
-            "attention": Use("decoder-granite4-attention", "attention"),
+            "mamba": Use(f"decoder-granite4-mamba{suffix}", "mamba"),
+            "attention": Use(f"decoder-granite4-attention{suffix}", "attention"),
         },
     )
     draft.run("embedding-scaled", kinds, "lm-head-scaled")
     return draft
+
+
+def _granite4_experts(draft: Draft) -> str:
+    """Dims of the experts, and how the blocks that have them end; without any, of the MLP."""
+    config = draft.config
+    if not config.count("num_local_experts", 0, least=0):
+        for key in ("intermediate_size", "num_experts_per_tok", "router_aux_loss_coef"):
+            config.get(key)
+        draft.dim("intermediate", "shared_intermediate_size", 1024)
+        return ""
+    routed(draft, "num_local_experts", 8, 2)
+    draft.dim("moe_intermediate", "intermediate_size", GRANITE4.intermediate)
+    draft.dim("shared_intermediate", "shared_intermediate_size", 1024)
+    return "-moe"
 
 
 def _typed(config: Config, layers: int, known: dict[str, Use]) -> list[Use]:

@@ -1,4 +1,4 @@
-"""What is said of decode steps: arrays of answers, filled in a solution at a time."""
+"""What is said of steps: arrays of answers, filled in a solution at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.capture.solve import Solution
 from planner.cost.estimator import BOUNDS
 from planner.num import Number, as_float, is_array, maximum, where
 from planner.plan.cases import LAUNCHES
-from planner.plan.interval import interval, kernel_totals
+from planner.plan.interval import interval, kernel_totals, spread_width
 from planner.plan.prepare import Prepared
 
 if TYPE_CHECKING:
@@ -20,29 +20,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Decodes:
-    """What plans say of decode steps, one element a row."""
+class StepRows:
+    """What plans say of steps, one element a row."""
 
     step_s: Array
     low_s: Array
     high_s: Array
     """80 % interval of the step; NaN where no residuals are known."""
-    missing_bytes: Array
-    """Short on the tightest GPU; nought where it fits."""
     bound: Array
     """What takes most of the step, as a number of `BOUNDS`."""
     mode: Array
     """The capture mode, as a number of `MODES`."""
 
-    @property
-    def fits(self) -> npt.NDArray[np.bool_]:
-        """Whether the engine starts and holds the load."""
-        found: npt.NDArray[np.bool_] = self.missing_bytes == 0
-        return found
+    @classmethod
+    def unknown(cls, rows: int) -> StepRows:
+        """So many rows of which nothing is known yet."""
+        import numpy as np
+
+        return cls(*(np.full(rows, np.nan) for _ in fields(cls)))
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.step_s)
+
+    def at(self, places: Any) -> StepRows:
+        """Some of the rows."""
+        return StepRows(*(getattr(self, item.name)[places] for item in fields(self)))
+
+    def put(self, places: Any, found: StepRows) -> None:
+        """Write rows into others."""
+        for item in fields(self):
+            getattr(self, item.name)[places] = getattr(found, item.name)
 
 
 @dataclass(frozen=True, eq=False)
-class DecodeLine:
+class StepLine:
     """What a solution says, for one load or many."""
 
     step_s: Number
@@ -51,10 +63,12 @@ class DecodeLine:
     bound: Number
 
 
-def decode_line(solution: Solution, prepared: Prepared) -> DecodeLine:
-    """The line of a solution of decode steps."""
-    low_s, high_s = interval(solution, "decode", prepared.adjusted.runs) or (float("nan"),) * 2
-    return DecodeLine(solution.timeline.time_s, low_s, high_s, _bound(solution))
+def step_line(solution: Solution, kind: str, prepared: Prepared) -> StepLine:
+    """The line of a solution of steps of a kind."""
+    width = spread_width(prepared.question, "pace")
+    known = interval(solution, kind, prepared.adjusted.runs, width)
+    low_s, high_s = known or (float("nan"),) * 2
+    return StepLine(solution.timeline.time_s, low_s, high_s, _bound(solution))
 
 
 def _bound(solution: Solution) -> Number:
@@ -73,8 +87,8 @@ def _bound(solution: Solution) -> Number:
     return where(solution.timeline.launch_share > LAUNCHES, BOUNDS.index("launch"), found)
 
 
-def fill(found: Decodes, places: Any, line: DecodeLine, won: Any) -> None:
+def fill(found: StepRows, places: Any, line: StepLine, won: Any) -> None:
     """Write a line into rows; of arrays those elements that ``won`` picks."""
-    for item in fields(DecodeLine):
+    for item in fields(StepLine):
         value = getattr(line, item.name)
         getattr(found, item.name)[places] = value[won] if is_array(value) else as_float(value)

@@ -1,0 +1,75 @@
+"""What loads share that branch alike: which kernels may run at all, and which a search may choose.
+
+A search compares the nodes that a schedule leaves uncovered first, and that depends on structure
+and refusals alone. So the kernels that lie on a schedule of least ``uncovered`` are found once for
+a layout, and no others need a price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from planner.capture.layout import Layout, Place
+from planner.capture.types import Mode
+from planner.fusion.least import LeastPaths, least_paths
+from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
+from planner.fusion.types import Price
+
+
+def objective_of(mode: Mode) -> Objective:
+    """What the search minimises in a mode."""
+    return Additive() if mode == "full" else TwoClock()
+
+
+@dataclass(frozen=True, eq=False)
+class Regime:
+    """What loads share: a layout, a mode, and the groups that are too large to run."""
+
+    layout: Layout
+    mode: Mode
+    refused: frozenset[int]
+    weights: tuple[int, ...]
+    """Nodes each slot leaves uncovered."""
+    paths: LeastPaths
+    growing: set[int] = field(default_factory=set)
+    """Slots whose kernels were seen to look at the context."""
+
+    @property
+    def objective(self) -> Objective:
+        """What the search minimises in this mode."""
+        return objective_of(self.mode)
+
+    def unasked(self, slot: int) -> Price | None:
+        """What the search is told of a slot that needs no price: it cannot run, or no least path
+        runs it.
+        """
+        if slot in self.refused:
+            return Price(self.weights[slot], 0.0, math.inf)
+        return None if slot in self.paths.kernels else Price(self.weights[slot], 0.0, 0.0)
+
+
+def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
+    """The regime of a mode in which the slots ``refused`` cannot run, found once for all GPUs."""
+    if (mode, refused) not in layout.kept:
+        layout.kept[mode, refused] = regime(layout, mode, refused)
+    found: Regime = layout.kept[mode, refused]
+    return found
+
+
+def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
+    """As `known_regime`, made anew."""
+    weights = uncovered(layout, refused)
+    counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
+    space = layout.space(order_free=mode == "full")
+    paths = least_paths(layout.problem, space, counted)
+    return Regime(layout, mode, refused, weights, paths)
+
+
+def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:
+    """By slot, whether it runs a node on its own that a rule of the engine fuses here."""
+    slots = layout.slots
+    running = (slot.fuses for number, slot in enumerate(slots) if number not in refused)
+    covered = frozenset[Place]().union(*running)
+    return tuple(int(slot.alone in covered) for slot in slots)

@@ -1,0 +1,67 @@
+"""The small models that a compiler is held against, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from planner.lab.net import module
+from planner.lab.nets_apart import diffusion, lstm, mixer, olmo2, phi, t5
+from planner.lab.nets_decoders import TOKENS, VOCAB, Decoder, decoder
+from planner.lab.nets_others import bert, cnn, convnext, gpt2, mbconv, mlp_net, vit
+
+BATCH = 2
+
+
+@dataclass(frozen=True)
+class Net:
+    """A small model."""
+
+    run: Callable[..., Any]
+    reads: Literal["ids", "rows", "image"]
+    dtype: str = "float32"
+    apart: bool = False
+    """Whether rules were settled without it."""
+    tokens: int = 0
+    """Of each sequence, where there are sequences."""
+
+
+_GEMMA = Decoder(qk_norm=True, shift=1.0, sandwich=True, activation="gelu", kv_heads=1)
+_CAPPED = replace(_GEMMA, qk_norm=False, kv_heads=2, capped=True)
+
+NETS: dict[str, Net] = {
+    "llama": Net(decoder(Decoder()), "ids", "bfloat16", tokens=TOKENS),
+    "qwen3": Net(decoder(Decoder(qk_norm=True)), "ids", "bfloat16", tokens=TOKENS),
+    "gemma-3": Net(decoder(_GEMMA), "ids", "bfloat16", tokens=TOKENS),
+    "gemma-2": Net(decoder(_CAPPED), "ids", "bfloat16", tokens=TOKENS),
+    "moe": Net(decoder(Decoder(experts=8, inner=48)), "ids", tokens=TOKENS),
+    "mlp": Net(mlp_net, "rows"),
+    "cnn": Net(cnn, "image"),
+    "vit": Net(vit, "image", tokens=17),
+    "bert": Net(bert, "ids", tokens=TOKENS),
+    "gpt-2": Net(gpt2, "ids", tokens=TOKENS),
+    "convnext": Net(convnext, "image"),
+    "mbconv": Net(mbconv, "image"),
+    "phi": Net(phi, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "olmo-2": Net(olmo2, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "t5": Net(t5, "ids", apart=True, tokens=TOKENS),
+    "mixer": Net(mixer, "image", apart=True),
+    "diffusion": Net(diffusion, "image", apart=True),
+    "lstm": Net(lstm, "rows", apart=True),
+}
+
+
+def net(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """A model by name, and inputs for it. Needs torch."""
+    import torch
+
+    torch.manual_seed(0)
+    asked = NETS[name]
+    dtype = getattr(torch, asked.dtype)
+    made = {
+        "ids": lambda: torch.randint(0, VOCAB, (BATCH, TOKENS)),
+        "rows": lambda: torch.rand(BATCH * TOKENS, 64, dtype=dtype),
+        "image": lambda: torch.rand(BATCH, 3, 32, 32, dtype=dtype),
+    }[asked.reads]()
+    return module(torch, asked.run, (made,), dtype), (made,)

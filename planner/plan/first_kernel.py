@@ -1,0 +1,129 @@
+"""Which single kernel to write first: what each ideal group buys beside the engine's own kernels.
+
+A group takes the place of every engine kernel it shares a node with; nodes of those that it does
+not cover run alone. That is one way to use the new kernel, and a better one may be left. That the
+kernels so changed can still be put in an order is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from planner.capture.solve import Kernel, Solution
+from planner.num import as_float
+from planner.plan.solve import SolvedStep
+from planner.plan.types import FirstKernel
+
+MOST = 5
+"""So many are shown."""
+
+Node = tuple[int, str]
+"""A node by the number of its block in the step."""
+
+
+def first_kernels(solved: SolvedStep, ideal: Solution) -> tuple[FirstKernel, ...]:
+    """Groups of the ideal step that the engine lacks, by what writing one of them buys."""
+    alone = _alone(solved)
+    found: dict[tuple[str, ...], FirstKernel] = {}
+    for label, kernel, times, gain_s, launches in _gains(solved, ideal, alone):
+        nodes = tuple(name for _, name in kernel.group.border.nodes)
+        before = found.get(nodes, FirstKernel((), nodes, 0, _device_s(kernel), 0.0, 0))
+        found[nodes] = replace(
+            before,
+            blocks=tuple(dict.fromkeys((*before.blocks, label))),
+            repeat=before.repeat + times,
+            gain_s=before.gain_s + gain_s * times,
+            launches_saved=before.launches_saved + launches * times,
+        )
+    worth = [each for each in found.values() if each.gain_s > 0]
+    return tuple(sorted(worth, key=lambda each: -each.gain_s)[:MOST])
+
+
+def _device_s(kernel: Kernel) -> float:
+    return float(as_float(kernel.time.time_s))
+
+
+Alone = Callable[[str, str], Kernel | None]
+"""From label of a block and node to the kernel of the node alone; None where there is none."""
+
+
+def _alone(solved: SolvedStep) -> Alone:
+    solver, mode = solved.solver, solved.decision.mode
+    problem = solver.problem("ideal", mode)
+    kinds = problem.layout.structure.graph.kinds
+    slots = {
+        (kinds[slot.kinds[0]].label, slot.alone[1]): number
+        for number, slot in enumerate(problem.layout.slots)
+        if slot.alone is not None
+    }
+
+    def alone(label: str, node: str) -> Kernel | None:
+        slot = slots.get((label, node))
+        return None if slot is None else problem.priced(slot).kernel(mode, solver.fixed)
+
+    return alone
+
+
+Blocks = list[tuple[str, tuple[Kernel, ...]]]
+
+
+def _blocks(solution: Solution) -> Blocks:
+    return [(run.block.label, run.kernels) for run in solution.runs for _ in range(run.times)]
+
+
+def _gains(
+    solved: SolvedStep, ideal: Solution, alone: Alone
+) -> Iterator[tuple[str, Kernel, int, float, int]]:
+    """(block, group, how often, seconds and launches saved each time)."""
+    own, best = _blocks(solved.chosen), _blocks(ideal)
+    known: dict[tuple[int, ...], int] = {}
+    windows: list[tuple[Blocks, Blocks]] = []
+    for at in range(len(best)):
+        around = slice(max(0, at - 1), at + 2)
+        key = (min(at, 1), *(id(kernels) for _, kernels in (*own[around], *best[around])))
+        if key not in known:
+            windows.append((own[around], best[around][min(at, 1) :]))
+        known[key] = known.get(key, 0) + 1
+    for (key, times), (engines, ideals) in zip(known.items(), windows, strict=True):
+        offset = key[0]
+        owners = _owners(engines)
+        label = ideals[0][0]
+        labels = [each for each, _ in engines]
+        for kernel in ideals[0][1]:
+            nodes = {(offset + side, name) for side, name in kernel.group.nodes}
+            if len(nodes) > 1 and nodes <= owners.keys():
+                saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
+                yield label, kernel, times, saved_s, launches
+
+
+Owners = dict[Node, tuple[Kernel, frozenset[Node]]]
+
+
+def _owners(blocks: Blocks) -> Owners:
+    """Which kernel runs each node; one that runs ahead is met where its block has run already."""
+    found: Owners = {}
+    for number, (_, kernels) in enumerate(blocks):
+        for kernel in kernels:
+            nodes = frozenset((number + side, name) for side, name in kernel.group.nodes)
+            if not found.keys().isdisjoint(nodes):
+                nodes = frozenset((at + 1, name) for at, name in nodes)
+            found |= dict.fromkeys(nodes, (kernel, nodes))
+    return found
+
+
+def _saved(
+    nodes: set[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
+) -> tuple[float, int]:
+    replaced = {id(owner): (owner, covered) for owner, covered in (owners[n] for n in nodes)}
+    seconds, launches = -_device_s(kernel), -kernel.group.launches
+    for owner, covered in replaced.values():
+        seconds += _device_s(owner)
+        launches += owner.group.launches
+        for at, name in covered - nodes:
+            left = alone(labels[at], name) if at < len(labels) else None
+            if left is None:
+                return 0.0, 0
+            seconds -= _device_s(left)
+            launches -= left.group.launches
+    return seconds, launches

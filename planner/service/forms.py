@@ -1,0 +1,53 @@
+"""What pages with forms need: a session for each browser, and forms that none but it can send."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from planner.service.desk import Desk, desk_of
+from planner.service.guard import cookie_of
+from planner.service.problems import Refused
+from planner.service.sessions import COOKIE, FORM_FIELD, FORM_HEADER, LIFE_S
+from planner.service.tokens import Access
+
+
+def session_of(request: Request) -> str:
+    """The session of the browser that asks; a new one where it has none that counts.
+
+    Without tokens every browser may write; with them a new session is that of ``signed_in`` alone.
+    Raises Refused where tokens are needed and the browser has shown none.
+    """
+    desk = desk_of(request)
+    cookie = cookie_of(request.headers)
+    if cookie is not None and desk.sessions.access(cookie) is not Access.NONE:
+        return cookie
+    if desk.settings.tokens.needed:
+        raise Refused(401, "a token is needed", "sign in with one")
+    return desk.sessions.issue(Access.WRITE)
+
+
+def signed_in(desk: Desk, token: str) -> str:
+    """A session for so much as a token allows. Raises Refused for one that allows nothing."""
+    access = desk.settings.tokens.access(token)
+    if access is Access.NONE:
+        raise Refused(401, "this is no token of this service")
+    return desk.sessions.issue(access)
+
+
+def remember(response: Response, session: str, *, secure: bool) -> None:
+    """Give the browser its session, unreadable for scripts and never sent from other sites."""
+    response.set_cookie(
+        COOKIE, session, max_age=LIFE_S, httponly=True, samesite="strict", secure=secure, path="/"
+    )
+
+
+async def own_form(request: Request) -> None:
+    """A dependency of routes that forms are sent to: the token of the form, or of its header.
+
+    Raises Refused for a form that was not shown to this browser.
+    """
+    offered = request.headers.get(FORM_HEADER)
+    if offered is None:
+        offered = str((await request.form()).get(FORM_FIELD, ""))
+    if not desk_of(request).sessions.form_is_own(cookie_of(request.headers), offered):
+        raise Refused(403, "this form is too old, or not of this page", "load the page again")

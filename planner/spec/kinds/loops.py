@@ -1,0 +1,36 @@
+"""How a compiler of loops makes kernels."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from planner.spec.kinds.base import Spec
+
+
+class LoopRule(Spec):
+    """Which results a compiler of loops stores; the others are part of each kernel they feed."""
+
+    operands: int = Field(
+        ge=1,
+        description="A result that is read more than once is stored if it is made of more operands;"
+        " below, each kernel that reads it computes it again",
+    )
+    stored: tuple[str, ...] = Field(
+        (),
+        description="Operators whose results are stored wherever they are read more than once, or"
+        " by something larger",
+    )
+    views: tuple[str, ...] = Field(
+        (),
+        description="Operators that are but views of what they read",
+    )
+    joins: bool = Field(
+        True,
+        description="Whether tensors put side by side are computed where they are read; if not,"
+        " each part is written by a kernel of its own",
+    )
+    nests: bool = Field(
+        False,
+        description="Whether loops that have outer loops alone in common are joined, and loops"
+        " over the same elements nested in another way are not",
+    )

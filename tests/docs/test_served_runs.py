@@ -1,0 +1,67 @@
+"""The shipped tables of served runs: sound, sourced, and the spread that is drawn from them."""
+
+import csv
+import json
+
+import pytest
+from docs_pages import ROOT
+
+from planner.cli.common.spreading import gathered
+from planner.spec.cases import open_cases
+
+MEASURED = ROOT / "docs/measured"
+FILE = MEASURED / "served-runs.csv"
+BASES = {"stated", "machine", "load"}
+
+
+@pytest.fixture(scope="module")
+def cases():
+    with open_cases(FILE) as table:
+        return list(table.cases)
+
+
+def test_every_row_is_a_deployment_with_figures(cases):
+    assert [case.id for case in cases if case.deployment is None or not case.measured] == []
+    assert len({case.id for case in cases}) == len(cases)
+
+
+def test_every_row_has_a_source_and_says_what_is_assumed(cases):
+    for case in cases:
+        cells = case.cells
+        assert cells["basis"] in BASES
+        assert cells["report"]
+        assert cells["source"].startswith("https://") or cells["source"].startswith("public report")
+        assert bool(cells["assumed"]) == (cells["basis"] != "stated")
+
+
+def test_what_may_be_of_the_test_data_is_learnt_from_by_no_spread(cases):
+    """InferenceX's runs are what accuracy of serving is told by."""
+    assert not [case.id for case in cases if "InferenceX" in case.cells["source"]]
+    told = {case.cells["case"] for case in cases if case.cells["learn"] == "no"}
+    assert told == {"A040"}
+
+
+def test_the_page_is_of_these_rows(cases):
+    document = json.loads((MEASURED / "served-runs.json").read_text())
+    assert [row["id"] for row in document["rows"]] == [case.id for case in cases]
+    assert not [row["id"] for row in document["rows"] if row["error"]]
+
+
+def test_rows_are_left_out_of_a_spread_with_the_reason(tmp_path):
+    """One row of each kind: kept, guessed, said not to be learnt from, and wrong."""
+    names = ["id", "report", "basis", "learn", "model", "gpu", "step.decode.batch"]
+    names += ["step.decode.context", "measured.step_ms"]
+    plan = ("qwen2.5-0.5b-instruct", "h100-sxm", "1", "512")
+    rows = [
+        ("kept", "r", "stated", "", *plan, "3"),
+        ("guessed", "r", "load", "", *plan, "3"),
+        ("told", "r", "stated", "no", *plan, "3"),
+        ("wrong", "r", "stated", "", "nothing", *plan[1:], "3"),
+    ]
+    file = tmp_path / "runs.csv"
+    with file.open("w", newline="") as stream:
+        csv.writer(stream).writerows([names, *rows])
+    found, skipped = gathered([file], [])
+    assert [each.report for each in found] == ["r"]
+    assert [each["id"] for each in skipped] == ["guessed", "told", "wrong"]
+    assert "unknown model" in skipped[-1]["reason"]
