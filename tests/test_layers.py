@@ -12,7 +12,7 @@ PACKAGE = ROOT / "planner"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "units", "num", "registry", "resources", "dtypes"},
+    {"errors", "units", "num", "registry", "resources", "dtypes", "display"},
     {"spec"},
     {"ops"},
     {"graph"},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from planner.charts.theme import INKS
 from planner.errors import UsageError
 
 FORMATS: Mapping[str, str] = {
@@ -63,6 +66,26 @@ def svg(chart: Any) -> str:
 
     found: str = vl_convert.vegalite_to_svg(chart.to_dict())
     return found
+
+
+def inline_svg(chart: Any) -> str:
+    """The same to stand in a page, as wide as there is room, in the page's own ink.
+
+    Of a chart in the light theme; the page sets ``--chart-text``, ``-faint``, ``-grid`` and
+    ``-ground``, else it is drawn as it is.
+    """
+    title = chart.title.text if hasattr(chart.title, "text") else chart.title["text"]
+    text = svg(chart)
+    ink = INKS["light"]
+    for name in ("text", "faint", "grid", "ground"):
+        colour = getattr(ink, name)
+        text = text.replace(f'"{colour}"', f'"var(--chart-{name}, {colour})"')
+    label = f'role="img" aria-label="{html.escape(str(title))}"'
+    return _SIZE.sub(rf"<svg {label} \g<rest>", text, count=1)
+
+
+_SIZE = re.compile(r'<svg [^>]*?(?P<rest>viewBox="[^"]*")[^>]*?(?=>)')
+"""The tag of a whole picture; without width and height it takes the room it has."""
 
 
 class _InScript(json.JSONEncoder):

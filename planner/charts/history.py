@@ -73,7 +73,8 @@ def _predicted(alt: Any, spans: Any) -> tuple[Any, Any]:
     ends = {"x": alt.X("start:T", scale=alt.Scale(type="utc")), "x2": "end:T"}
     band = spans.mark_rect(opacity=0.13).encode(y="fastest:Q", y2="slowest:Q", **ends)
     line = spans.mark_rule(size=2).encode(y="predicted:Q", **ends)
-    return band.encode(color=_colour(alt)), line.encode(color=_colour(alt))
+    dash = alt.StrokeDash("plan:N", legend=None)
+    return band.encode(color=_colour(alt)), line.encode(color=_colour(alt), strokeDash=dash)
 
 
 def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:

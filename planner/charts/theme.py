@@ -96,7 +96,7 @@ def on(theme: Theme, name: Hue) -> str:
     channels = (int(hue(theme, name)[place : place + 2], 16) / 255 for place in (1, 3, 5))
     linear = [c / 12.92 if c <= _KNEE else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "#000000" if luminance > _EVEN else "#ffffff"
+    return "black" if luminance > _EVEN else "white"
 
 
 _KNEE = 0.03928

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.display import Displayed
 from planner.plan.types import KernelRow, Plan
 from planner.spec.types import GpuSpec
 
@@ -38,7 +39,7 @@ class GroupChange:
 
 
 @dataclass(frozen=True)
-class PlanDiff:
+class PlanDiff(Displayed):
     """What changed from plan ``a`` to plan ``b``."""
 
     a: str

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.display import Displayed
 from planner.plan.memory_types import MemoryPlan
 from planner.plan.serving_types import ServingPlan
 
@@ -228,7 +229,7 @@ class FirstKernel:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Displayed):
     """The answer to a deployment. Identity is ``plan_id``, a hash over ``parts``."""
 
     format: int

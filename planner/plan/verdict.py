@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.display import Displayed
 from planner.plan.runs import MetricName, Run
 
 Outcome = Literal["pass", "regress", "improve", "incomparable", "too_few_samples"]
@@ -59,7 +60,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Displayed):
     """The answer to "is this run good enough?": that of its most telling figure."""
 
     verdict: Outcome

@@ -14,7 +14,7 @@ from planner.report.cells import DASH, bullets, facts, heading, rate, share, sma
 from planner.serving.candidates import as_set
 from planner.serving.choose_types import Choice, Chosen
 from planner.serving.command import EngineCommand
-from planner.serving.targets import Margin
+from planner.serving.targets import Margin, Targets
 from planner.spec.types import DeploymentSpec
 from planner.units import show_seconds
 
@@ -72,7 +72,17 @@ def choose_view(answer: Answer) -> RenderableType:
 def _title(answer: Answer) -> RenderableType:
     chosen, load = answer.chosen, answer.asked.workload
     assert load is not None
-    limits = chosen.wish.targets
+    return facts(
+        [
+            ("model", answer.asked.model),
+            ("users", f"{chosen.wish.users:,}, {load.input:,} tokens in, {load.output:,} out"),
+            ("limits", limit_words(chosen.wish.targets)),
+        ]
+    )
+
+
+def limit_words(limits: Targets) -> str:
+    """The limits that are to be kept."""
     said = [
         f"{_NAMES[name]} up to {show_seconds(value)}"
         for name, value in (
@@ -84,13 +94,7 @@ def _title(answer: Answer) -> RenderableType:
     ]
     if limits.output_tokens_per_s is not None:
         said.append(f"at least {rate(limits.output_tokens_per_s)} output tokens/s")
-    return facts(
-        [
-            ("model", answer.asked.model),
-            ("users", f"{chosen.wish.users:,}, {load.input:,} tokens in, {load.output:,} out"),
-            ("limits", "; ".join(said)),
-        ]
-    )
+    return "; ".join(said)
 
 
 def _choices(found: Sequence[Choice], asked: DeploymentSpec) -> RenderableType:

@@ -44,11 +44,12 @@ def recorded_view(
     return Group(*parts)
 
 
-def verdict_view(run_id: str, verdict: Verdict) -> RenderableType:
-    """What `planner accept` found."""
+def verdict_view(run_id: str | None, verdict: Verdict) -> RenderableType:
+    """What `planner accept` found; of a run by its id, where that is known."""
+    who = "this run" if run_id is None else f"run {run_id}"
     return Group(
         Text.assemble(
-            words(f"run {run_id} against {verdict.against}: "),
+            words(f"{who} against {verdict.against}: "),
             words(_said(verdict.verdict), f"bold {VERDICT_STYLES[verdict.verdict]}"),
         ),
         words(verdict.reason),

@@ -1,0 +1,54 @@
+"""A report as Markdown for pull requests and chats: tables and lists, no pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Piece
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
+"""What Markdown might obey in the names of users."""
+
+
+def markdown(title: str, found: Iterable[Piece]) -> str:
+    """The report as text that ends in a newline."""
+    parts = [f"## {escaped(title)}", *filter(None, map(_piece, found))]
+    return "\n\n".join(parts) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown takes as it stands."""
+    return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+
+
+def _piece(piece: Piece) -> str:
+    if isinstance(piece, Heading):
+        return f"### {escaped(piece.text)}"
+    if isinstance(piece, Line):
+        return _line(piece)
+    if isinstance(piece, Bullets):
+        return "\n".join(f"- {escaped(sentence)}" for sentence in piece.sentences)
+    if isinstance(piece, Pairs):
+        return _rows(("", ""), (False, False), piece.rows)
+    if isinstance(piece, Grid):
+        return _rows(piece.headers, piece.right, piece.rows)
+    return ""
+
+
+def _line(piece: Line) -> str:
+    text = escaped(piece.text.strip())
+    if piece.tone in {"strong", "bad"}:
+        return f"**{text}**"
+    return f"<sub>{text}</sub>" if piece.tone == "small" else text
+
+
+def _rows(headers: Iterable[str], right: Iterable[bool], rows: Iterable[Iterable[str]]) -> str:
+    """A table of GitHub's Markdown; lines of a cell are kept as breaks."""
+    lines = [_row(map(escaped, headers)), _row("--:" if numbers else ":--" for numbers in right)]
+    lines += [_row("<br>".join(map(escaped, cell.split("\n"))) for cell in row) for row in rows]
+    return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

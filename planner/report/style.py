@@ -1,0 +1,65 @@
+"""How a report looks on a screen, light and dark, and on paper."""
+
+from __future__ import annotations
+
+STYLE = """
+.planner-report {
+  --chart-text: #1b1f24; --chart-faint: #59636e; --chart-grid: #e4e7eb; --chart-ground: #ffffff;
+  --good: #00664a; --bad: #a63c00;
+  color: var(--chart-text); background: var(--chart-ground);
+  font: 15px/1.45 system-ui, Helvetica, Arial, "DejaVu Sans", sans-serif;
+}
+@media (prefers-color-scheme: dark) {
+  .planner-report {
+    --chart-text: #e8eaed; --chart-faint: #a3adb8; --chart-grid: #31363d; --chart-ground: #14171a;
+    --good: #4fc79f; --bad: #ff9a5c;
+  }
+}
+.planner-report h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
+.planner-report h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+.planner-report p { margin: .35rem 0; overflow-wrap: anywhere; }
+.planner-report .strong { font-weight: 600; font-size: 1.1rem; }
+.planner-report .small, .planner-report footer, .planner-report dt { color: var(--chart-faint); }
+.planner-report .small, .planner-report footer { font-size: .85rem; }
+.planner-report .good { color: var(--good); }
+.planner-report .bad { color: var(--bad); font-weight: 600; }
+.planner-report dl {
+  display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: .5rem 0;
+}
+.planner-report dd { margin: 0; overflow-wrap: anywhere; }
+.planner-report figure { margin: 1.25rem 0; }
+.planner-report figure svg { display: block; width: 100%; max-width: 52rem; height: auto; }
+.planner-report .scroll { overflow-x: auto; }
+.planner-report table {
+  border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums;
+}
+.planner-report th, .planner-report td {
+  padding: .25rem .75rem .25rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--chart-grid);
+}
+.planner-report th { border-bottom-color: var(--chart-faint); font-weight: 600; }
+.planner-report .number { text-align: right; white-space: nowrap; }
+@media (max-width: 40rem) {
+  .planner-report dl { grid-template-columns: 1fr; }
+  .planner-report dd { margin-bottom: .4rem; }
+}
+@media print {
+  .planner-report {
+    --chart-text: #000000; --chart-faint: #444444; --chart-grid: #dddddd; --chart-ground: #ffffff;
+    font-size: 10pt;
+  }
+  .planner-report h2 { break-after: avoid; }
+  .planner-report figure, .planner-report tr, .planner-report dl { break-inside: avoid; }
+  .planner-report thead { display: table-header-group; }
+  .planner-report .scroll { overflow: visible; }
+  .planner-report table { font-size: 8pt; }
+}
+"""
+"""The charts' inks are the report's own: see ``planner.charts.files.inline_svg``."""
+
+PAGE = """
+body { margin: 0; }
+main, footer { max-width: 60rem; margin: 0 auto; padding: 1rem 1.25rem; }
+@page { size: A4; margin: 14mm; }
+@media print { main, footer { max-width: none; padding: 0; } }
+"""
