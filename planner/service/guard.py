@@ -122,12 +122,13 @@ class _Guarded:
     def _refusal(self, error: Refused) -> Response:
         """A browser that has no session is led to where it gets one."""
         it = self._it
-        path, wants = it.scope["path"], it.headers.get("accept", "")
-        if error.status_code == HTTPStatus.UNAUTHORIZED and it.scope["method"] in SAFE:
-            if "text/html" in wants and not path.startswith("/api/"):
-                query = (it.scope.get("query_string") or b"").decode("ascii", "replace")
-                place = f"{path}?{query}" if query else path
-                return RedirectResponse(f"/login?{urlencode({'next': place})}", 303)
+        path = it.scope["path"]
+        shown = "text/html" in it.headers.get("accept", "") and not path.startswith("/api/")
+        reads = it.scope["method"] in SAFE
+        if error.status_code == HTTPStatus.UNAUTHORIZED and reads and shown:
+            query = (it.scope.get("query_string") or b"").decode("ascii", "replace")
+            place = f"{path}?{query}" if query else path
+            return RedirectResponse(f"/login?{urlencode({'next': place})}", 303)
         return problem(error.status_code, error.detail, hint=error.hint, headers=error.headers)
 
     def _check(self) -> None:

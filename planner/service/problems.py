@@ -141,6 +141,10 @@ def told(error: Exception) -> Told:
         return Told(503, "the store does not answer", headers={"Retry-After": RETRY_S})
     if isinstance(error, UsageError):
         return Told(422, error.message, error.hint)
+    return _told_of_request(error)
+
+
+def _told_of_request(error: Exception) -> Told:
     if isinstance(error, RequestValidationError):
         return Told(422, "; ".join(_sentence(each) for each in error.errors()[:20]))
     if isinstance(error, HTTPException):

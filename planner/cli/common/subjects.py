@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.common import archive
-from planner.cli.common.planning import named_plan, plans_on
+from planner.cli.common.planning import named_plan
+from planner.desk import archive
+from planner.desk.comparing import plans_on
 from planner.errors import UsageError
 from planner.plan.advice import Advice, advise
 from planner.plan.diff import GpuColumn, PlanDiff, diff, side_by_side
@@ -18,7 +19,7 @@ from planner.plan.values import restore
 from planner.serving.plan import plan_question
 from planner.spec.again import deployment_again
 from planner.spec.catalog import is_path
-from planner.spec.load import load_deployment
+from planner.spec.load import deployments_in, load_deployment
 from planner.spec.question import CostModel, Question, ask
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def subject(names: Sequence[str], gpus: str | None, asked: Asked) -> Subject:
 
 def gpu_columns(file: Path, gpus: str, asked: Asked) -> tuple[GpuColumn, ...]:
     """One deployment on several GPUs."""
-    plans = plans_on(file, gpus.split(","), asked.sets, asked.catalog, asked.cost_model)
+    load = deployments_in(file)
+    plans = plans_on(load, gpus.split(","), asked.sets, asked.catalog, asked.cost_model)
     return side_by_side(plans, {name: asked.catalog.find("gpu", name) for name in plans})
 
 

@@ -7,10 +7,11 @@ import re
 from fastapi import APIRouter, Request, Response
 
 from planner.service.desk import Served
-from planner.service.pages.answers import PageRoute, keep, onward, page
-from planner.service.pages.forms import Form, text_in
+from planner.service.forms import Form, remember, signed_in
+from planner.service.pages.answers import PageRoute, onward, page, secure
+from planner.service.pages.fields import text_in
+from planner.service.problems import Refused
 from planner.service.sessions import COOKIE
-from planner.service.tokens import Access
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _OWN = re.compile(r"/(?!/)[\w/?=&.,%+-]*", re.ASCII)
@@ -28,12 +29,13 @@ async def ask(request: Request, next: str = "/") -> Response:  # noqa: A002 - as
 async def enter(request: Request, desk: Served) -> Response:
     """A session for a token. Its form has no secret of a session yet; the guard checks Origin."""
     form = await request.form(max_files=0, max_fields=4)
-    access = desk.settings.tokens.access(text_in(form, "token"))
     place = _own(str(form.get("next") or "/"))
-    if access is Access.NONE:
-        return page(request, "login.html", 403, place=place, wrong=True)
+    try:
+        session = signed_in(desk, text_in(form, "token"))
+    except Refused as error:
+        return page(request, "login.html", error.status_code, place=place, wrong=True)
     answer = onward(place)
-    keep(answer, request, desk.sessions.issue(access))
+    remember(answer, session, secure=secure(request))
     return answer
 
 

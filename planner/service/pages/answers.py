@@ -13,39 +13,41 @@ from starlette.exceptions import HTTPException
 
 from planner.errors import PlannerError
 from planner.service.desk import desk_of
+from planner.service.forms import remember, session_of
+from planner.service.guard import cookie_of
 from planner.service.pages.look import draws, rendered
-from planner.service.problems import told
-from planner.service.sessions import COOKIE, LIFE_S
+from planner.service.problems import Refused, told
 from planner.service.tokens import Access
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
     """A page. A browser without a session is given one, so that its forms can be known again."""
     desk = desk_of(request)
-    access: Access = request.state.access
-    cookie = request.cookies.get(COOKIE)
-    fresh = desk.sessions.access(cookie) is not access
-    if cookie is None or fresh:
-        cookie = desk.sessions.issue(access)
+    session = _session(request)
     shared = {
-        "form_token": desk.sessions.form_token(cookie),
-        "can_write": access >= Access.WRITE,
+        "form_token": desk.sessions.form_token(session) if session else "",
+        "can_write": request.state.access >= Access.WRITE,
         "guarded": desk.settings.tokens.needed,
         "path": request.url.path,
         "draws": draws(),
     }
     answer = HTMLResponse(rendered(template, shared | context), status)
-    if fresh and access is not Access.NONE:
-        keep(answer, request, cookie)
+    if session and session != cookie_of(request.headers):
+        remember(answer, session, secure=secure(request))
     return answer
 
 
-def keep(answer: Response, request: Request, cookie: str) -> None:
-    """Have the browser keep a session."""
-    secure = request.url.scheme == "https"
-    answer.set_cookie(
-        COOKIE, cookie, max_age=LIFE_S, path="/", secure=secure, httponly=True, samesite="lax"
-    )
+def _session(request: Request) -> str | None:
+    """None before signing in, and for programs that bring a token with each request."""
+    try:
+        return session_of(request)
+    except Refused:
+        return None
+
+
+def secure(request: Request) -> bool:
+    """Whether a cookie may be kept for TLS alone."""
+    return request.url.scheme == "https"
 
 
 def fragment(template: str, **context: Any) -> Response:

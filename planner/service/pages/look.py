@@ -65,8 +65,13 @@ def _moment(moment: datetime) -> Markup:
 def bar(part: float) -> Markup:
     """A bar as long as a share of its cell. Attributes, since the policy allows no style."""
     width = f"{100 * min(max(part, 0.0), 1.0):.1f}"
-    text = '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-    return Markup(text + '<rect width="{}" height="8"/></svg>').format(width)
+    return _BAR.format(width)
+
+
+_BAR = Markup(
+    '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+    '<rect width="{}" height="8"/></svg>'
+)
 
 
 class Asset:

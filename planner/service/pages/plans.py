@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from planner.charts.memory import held, limits
+from planner.charts.theme import Theme
 from planner.desk.archive import restored
 from planner.desk.history import history_rows
 from planner.plan.diff import diff
@@ -14,9 +15,10 @@ from planner.plan.types import Plan
 from planner.report.headline import confidence, mode_words, tokens_per_s
 from planner.service.bodies import After, Name, PlanId
 from planner.service.desk import Served
+from planner.service.forms import Form
 from planner.service.pages import pictures
 from planner.service.pages.answers import PageRoute, onward, page
-from planner.service.pages.forms import Form, text_in
+from planner.service.pages.fields import text_in
 from planner.service.pages.write import stored, text_of
 from planner.service.problems import absent_is_404
 from planner.service.routes.plans import kept, listed, planned
@@ -46,9 +48,7 @@ async def list_(
     filters = {key: value.strip() for key, value in chosen.items() if value and value.strip()}
     rows, following = await listed(desk, _ROWS, after, **filters)
     names = {kind: sorted(desk.catalog.names(kind)) for kind in ("model", "gpu", "backend")}
-    return page(
-        request, "plans.html", rows=rows, following=following, filters=filters, names=names
-    )
+    return page(request, "plans.html", rows=rows, following=following, filters=filters, names=names)
 
 
 @router.get("/plans/{plan_id}")
@@ -79,7 +79,7 @@ async def one(
     )
 
 
-def _figures(plan: Plan) -> dict[str, object]:
+def _figures(plan: Plan) -> dict[str, Any]:
     """What a template cannot work out."""
     kernels = sorted(plan.kernels, key=lambda kernel: -kernel.share)
     return {
@@ -105,19 +105,17 @@ async def change(desk: Served, plan_id: PlanId, form: Form) -> Response:
 
 
 @router.get("/plans/{plan_id}/charts/history.svg")
-async def history(desk: Served, plan_id: PlanId, theme: pictures.Theme = "light") -> Response:
+async def history(desk: Served, plan_id: PlanId, theme: Theme = "light") -> Response:
     """Predicted and measured figures of a plan over time."""
 
     def rows(store: Store) -> list[dict[str, object]]:
         with absent_is_404():
             return history_rows(store, _RUNS, plan_id=plan_id)
 
-    return await pictures.history(desk, await desk.read(rows), theme)
+    return await pictures.of_history(desk, await desk.read(rows), theme)
 
 
-@router.get("/plans/{plan_id}/charts/{name}.svg")
-async def chart(
-    desk: Served, plan_id: PlanId, name: pictures.Drawing, theme: pictures.Theme = "light"
-) -> Response:
+@router.get("/plans/{plan_id}/charts/{kind}.svg")
+async def chart(desk: Served, plan_id: PlanId, kind: str, theme: Theme = "light") -> Response:
     """A chart of a plan."""
-    return await pictures.drawing(desk, await stored(desk, plan_id), name, theme)
+    return await pictures.of_row(desk, await stored(desk, plan_id), kind, theme)

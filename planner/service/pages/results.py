@@ -7,15 +7,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from planner.charts.theme import Theme
 from planner.desk.history import history_rows
 from planner.desk.judging import judged
 from planner.errors import UsageError
 from planner.plan.runs import UNITS
 from planner.service.bodies import After, RunId
 from planner.service.desk import Served
+from planner.service.forms import Form
 from planner.service.pages import pictures
 from planner.service.pages.answers import PageRoute, onward, page
-from planner.service.pages.forms import Form, file_in, text_in
+from planner.service.pages.fields import file_in, text_in
 from planner.service.problems import absent_is_404
 from planner.service.routes.runs import Baseline, recorded
 from planner.store.repository import Store
@@ -96,8 +98,8 @@ async def accept(desk: Served, form: Form) -> Response:
 
 @router.get("/baselines/history.svg")
 async def history(
-    desk: Served, name: Annotated[str, Query(max_length=100)], theme: pictures.Theme = "light"
+    desk: Served, name: Annotated[str, Query(max_length=100)], theme: Theme = "light"
 ) -> Response:
     """Predicted and measured figures of a baseline's plan over time."""
     found = await desk.read(_story(name))
-    return await pictures.history(desk, found["rows"], theme)
+    return await pictures.of_history(desk, found["rows"], theme)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from planner.errors import UsageError
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from planner.charts.theme import Theme
     from planner.plan.types import Plan
 
-Drawing = Literal["roofline", "modes", "memory", "batch", "context"]
-DRAWINGS: tuple[Drawing, ...] = get_args(Drawing)
-
 
 def check(_: Report, folders: tuple[Path, ...], raw: bytes) -> dict[str, str]:
     """What a deployment asks, without planning it. Raises what is wrong with it."""
@@ -29,33 +26,42 @@ def check(_: Report, folders: tuple[Path, ...], raw: bytes) -> dict[str, str]:
 
 
 def drawn(
-    _: Report, folders: tuple[Path, ...], document: Mapping[str, Any], name: Drawing, theme: Theme
+    _: Report, folders: tuple[Path, ...], document: Mapping[str, Any], kind: str, theme: Theme
 ) -> str:
     """A chart of a stored plan as SVG; a picture with a sentence where it cannot be drawn."""
+    from planner.charts.draw import draw
     from planner.plan.types import Plan
     from planner.plan.values import restore
 
     plan: Plan = restore(Plan, document)
-    return _svg(lambda: _chart(folders, plan, name, theme), theme)
+    question = ask(deployment_again(plan.deployment, DEPLOYMENT), catalog_of(folders))
+    return _svg(lambda: draw(kind, plan, question, theme=theme), theme)
 
 
-def _chart(folders: tuple[Path, ...], plan: Plan, name: Drawing, theme: Theme) -> Any:
-    from planner.charts.memory import memory_chart
-    from planner.charts.modes import modes_chart
-    from planner.charts.roofline import roofline_chart
+def gpus_drawn(
+    _: Report, folders: tuple[Path, ...], raw: bytes, names: Sequence[str], theme: Theme
+) -> str:
+    """One deployment on several GPUs, as SVG."""
+    from planner.charts.gpus import gpus_chart
+    from planner.desk.comparing import plans_on
+    from planner.plan.diff import side_by_side
 
-    if name == "roofline":
-        return roofline_chart(plan, theme=theme)
-    if name == "modes":
-        return modes_chart(plan, theme=theme)
-    if name == "memory":
-        return memory_chart(plan, theme=theme)
-    from planner.charts.sweep import sweep_chart
-    from planner.plan.around import around
+    catalog = catalog_of(folders)
+    plans = plans_on(deployments_of(raw, DEPLOYMENT), names, (), catalog)
+    columns = side_by_side(plans, {name: catalog.find("gpu", name) for name in plans})
+    return _svg(lambda: gpus_chart(columns, theme=theme), theme)
 
-    deployment = deployment_again(plan.deployment, DEPLOYMENT)
-    question = ask(deployment, catalog_of(folders))
-    return sweep_chart(plan, around(question, plan, name), theme=theme)
+
+def diff_drawn(_: Report, before: Mapping[str, Any], after: Mapping[str, Any], theme: Theme) -> str:
+    """Two stored plans, as SVG."""
+    from planner.charts.gpus import diff_chart
+    from planner.plan.diff import diff
+    from planner.plan.types import Plan
+    from planner.plan.values import restore
+
+    a: Plan = restore(Plan, before)
+    b: Plan = restore(Plan, after)
+    return _svg(lambda: diff_chart(diff(a, b), theme=theme), theme)
 
 
 def history(_: Report, rows: Sequence[Mapping[str, Any]], theme: Theme) -> str:

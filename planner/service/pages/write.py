@@ -8,10 +8,11 @@ from planner.errors import PlannerError
 from planner.service import jobs
 from planner.service.bodies import Id
 from planner.service.desk import Desk, Served
+from planner.service.forms import Form
 from planner.service.models import EXAMPLE_DEPLOYMENT
 from planner.service.pages import work
 from planner.service.pages.answers import PageRoute, fragment, onward, page
-from planner.service.pages.forms import Form, deployment_in
+from planner.service.pages.fields import deployment_in
 from planner.service.problems import absent_is_404, told
 from planner.service.routes.plans import kept, planned
 from planner.spec.again import spec_again
@@ -65,5 +66,3 @@ async def make(request: Request, desk: Served, form: Form) -> Response:
         return page(request, "write.html", wrong.status, text=text, found=wrong, about=None)
     await kept(desk, found)
     return onward(f"/plans/{found.plan_id}")
-
-

@@ -1,30 +1,10 @@
-"""What browsers send: forms that this service showed them, and no others."""
+"""Fields of forms."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
-from planner.service.desk import desk_of
 from planner.service.problems import Refused
-from planner.service.sessions import COOKIE, FORM_FIELD, FORM_HEADER
-
-_FIELDS = 80
-
-
-async def _form(request: Request) -> FormData:
-    form = await request.form(max_files=1, max_fields=_FIELDS)
-    offered = form.get(FORM_FIELD) or request.headers.get(FORM_HEADER)
-    own = desk_of(request).sessions.form_is_own
-    if not isinstance(offered, str) or not own(request.cookies.get(COOKIE), offered):
-        raise Refused(403, "this form is too old, or of another page", "open the page again")
-    return form
-
-
-Form = Annotated[FormData, Depends(_form)]
-"""A form with its token checked. Refused with 403 where it is not this browser's."""
 
 
 def text_in(form: FormData, name: str, most: int = 2000) -> str:
