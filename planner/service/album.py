@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 
 _KEPT = 128
@@ -11,6 +12,8 @@ class Album:
     """Pictures that were drawn, the least recently seen given up first."""
 
     def __init__(self) -> None:
+        self.drawing = asyncio.Lock()
+        """One picture is drawn at a time, so that plans need not wait behind a page's charts."""
         self._kept: OrderedDict[tuple[str, ...], str] = OrderedDict()
 
     def find(self, key: tuple[str, ...]) -> str | None:

@@ -82,9 +82,13 @@ async def of_history(desk: Desk, rows: Sequence[Mapping[str, Any]], theme: Theme
 
 
 async def _kept(desk: Desk, key: tuple[str, ...], job: Job, *arguments: Any) -> Response:
-    picture = desk.album.find(key)
+    album = desk.album
+    picture = album.find(key)
     if picture is None:
-        timeout_s = desk.settings.limits.plan_s
-        picture = await desk.workers.call(job, *arguments, timeout_s=timeout_s)
-        desk.album.keep(key, picture)
+        async with album.drawing:
+            picture = album.find(key)  # another request may have waited for the same
+            if picture is None:
+                timeout_s = desk.settings.limits.plan_s
+                picture = await desk.workers.call(job, *arguments, timeout_s=timeout_s)
+                album.keep(key, picture)
     return Response(picture, media_type=_MEDIA_TYPE, headers=_DAY)
