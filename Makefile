@@ -10,7 +10,7 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy public-runs inductor
+.PHONY: help plan test thorough lint docs pictures format bench accuracy serving-accuracy static-accuracy public-runs inductor
 .PHONY: serve service-fuzz load lab sweep-ray wheel clean
 
 help:            ## List the targets
@@ -32,6 +32,9 @@ lint: $(VENV)/lint      ## ruff and mypy strict
 
 docs: $(VENV)/test      ## Refresh the generated parts of the documentation
 	$(BIN)/python docs/generate.py
+
+pictures: $(VENV)/test  ## Draw the pictures of docs/charts.md
+	$(BIN)/python docs/pictures.py
 
 format: $(VENV)/lint    ## Apply ruff's formatting and safe fixes
 	$(BIN)/ruff check --fix planner tests benchmarks docs

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.calibrate.silicon import GENERATED, INFERENCEX, SiliconRow
-from planner.calibrate.silicon_formats import MODELS
+from planner.calibrate.silicon_formats import MINIMAX_WIDE, MODELS
 from planner.spec.conditions import version_key
 
 Flags = dict[str, Any]
@@ -43,8 +43,14 @@ def utilization(row: SiliconRow, gpus: int) -> float | None:
     model, hopper = MODELS[row.model], row.system in _HOPPER
     if model == "kimi-k2.5":
         return {"nvfp4": 0.90}.get(row.gemm, 0.95 if hopper else 0.97)  # kimik2.5_*.sh
-    if row.engine != "sglang":
-        return None
+    if model == "minimax-m2.5":
+        wide = row.system == "h200_sxm" or (not hopper and version_key(row.version) < MINIMAX_WIDE)
+        return 0.95 if wide and row.gemm != "nvfp4" else 0.90  # minimaxm2.5_*.sh
+    return _sglang_share(row, gpus) if row.engine == "sglang" else None
+
+
+def _sglang_share(row: SiliconRow, gpus: int) -> float:
+    model, hopper = MODELS[row.model], row.system in _HOPPER
     if row.gemm == "nvfp4" or model == "glm-5":
         return 0.85  # dsr1_fp4_b200.sh, qwen3.5_fp4_b200.sh, glm5_fp8_{b200,h200}.sh
     if model == "qwen3.5-397b-a17b":
@@ -89,7 +95,24 @@ def _vllm(row: SiliconRow) -> Flags:
         found |= {"fuse_attn_quant": True, "cudagraph_mode": "FULL_DECODE_ONLY"}
     if model == "kimi-k2.5":
         found |= {"fuse_allreduce_rms": True}
+    if model == "minimax-m2.5":
+        found |= _minimax(row)
     return found
+
+
+def _minimax(row: SiliconRow) -> Flags:
+    """minimaxm2.5_fp8_{b200,b300,h100}.sh; FP4 has the engine's defaults.
+
+    B300's script says that it is B200's of its day, and both have vLLM 0.19; before, B200's turned
+    FlashInfer's and DeepGEMM's experts off.
+    """
+    if row.gemm == "nvfp4":
+        return {}
+    if row.system in _HOPPER:
+        return {"cudagraph_mode": "PIECEWISE"}
+    if version_key(row.version) >= MINIMAX_WIDE:
+        return {"max_num_batched_tokens": 2 * row.input, "max_cudagraph_capture_size": 2048}
+    return {"moe_backend": "triton"}
 
 
 def _sglang(row: SiliconRow) -> Flags:

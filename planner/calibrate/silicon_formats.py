@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.calibrate.silicon import GENERATED, INFERENCEX, SiliconRow
+from planner.spec.conditions import version_key
 
 MODELS: Mapping[str, str] = {
     "MiniMaxAI/MiniMax-M2.5": "minimax-m2.5",
@@ -67,6 +68,8 @@ BF16. All these files are among aiconfigurator-core 0.12.0's model_configs."""
 _SMALL = [{"match": ["in_proj_a", "in_proj_b"], "weights": "bf16", "activations": "bf16"}]
 """Too narrow for blocks of 128 (recalled: modules_to_not_convert of Qwen3.5-397B-A17B-FP8)."""
 
+MINIMAX_WIDE = (0, 19)
+"""vLLM from which on MiniMax's scripts of Blackwell have FP8 caches and wide steps."""
 _MODELOPT = {"fp8", "nvfp4"}
 """Labels of checkpoints by NVIDIA's ModelOpt, whose `kv_cache_quant_algo` is FP8 in every file of
 these models: nvidia/Llama-3.1-70B-Instruct-FP8, Qwen3-32B-FP8-Static-PerTensor,
@@ -155,7 +158,8 @@ def _commanded(row: SiliconRow) -> bool | None:
     70b_fp8_{h100,h200,b200}, 70b_fp4_b200, gptoss_fp4_b200, ``fp8_e4m3`` of dsr1_{fp8,fp4}_b200,
     qwen3.5_{fp8,fp4}_*, glm5_{fp8,fp4}_b200, ``kv_cache_config.dtype: fp8`` of all *_trt but
     gptoss_fp4_h200_trt; none of dsr1_fp8_h200, glm5_fp8_h200, qwen3.5_bf16, gptoss_fp4_{h100,h200},
-    kimik2.5_*, minimaxm2.5_* (its H200 script only came to fp8 with a later image).
+    kimik2.5_*, minimaxm2.5_* but fp8_{b200,b300} from vLLM 0.19 on (its H200 script only came to
+    fp8 with a later image).
     """
     model, hopper = MODELS[row.model], row.system in {"h100_sxm", "h200_sxm"}
     if row.engine == "trtllm":
@@ -163,6 +167,8 @@ def _commanded(row: SiliconRow) -> bool | None:
     if row.engine == "vllm":
         if model == "llama-3.1-70b-instruct":
             return True
+        if model == "minimax-m2.5" and not hopper and row.gemm != "nvfp4":
+            return version_key(row.version) >= MINIMAX_WIDE or None
         return not hopper if model == "gpt-oss-120b" else None
     if model == "qwen3.5-397b-a17b":
         return bool(row.gemm)

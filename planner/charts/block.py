@@ -256,7 +256,10 @@ def _boxes(
 
 def _short(node: str) -> str:
     most = 18
-    return node if len(node) <= most else f"{node[: most - 1]}…"
+    if len(node) <= most:
+        return node
+    part = node.rpartition(".")[2]
+    return f"….{part}" if part != node else f"{node[: most - 1]}…"
 
 
 def _list(
@@ -280,4 +283,5 @@ def _list(
 def _entry(number: str, kernel: KernelRow) -> str:
     saved = f", saves {show_bytes(kernel.saved_bytes)}" if kernel.saved_bytes > 0 else ""
     with_next = " (with the next block)" if kernel.straddles else ""
-    return f"{number}  {kernel.name}{with_next}: {show_seconds(kernel.time_s)}{saved}"
+    takes = show_seconds(kernel.time_s) if kernel.launches else "no launch"
+    return f"{number}  {kernel.name}{with_next}: {takes}{saved}"

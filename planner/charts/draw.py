@@ -22,8 +22,8 @@ PLAN_CHARTS: Mapping[str, str] = {
     "roofline": "every kernel under its roof",
     "modes": "the step from eager launches to ideal fusion",
     "memory": "memory of one GPU against what there is",
-    "batch": "decode steps by batch, with M* and the end of the KV cache",
-    "context": "decode steps by context, with the end of the KV cache",
+    "batch": "steps by batch, with M* and the end of the KV cache",
+    "context": "steps by context or prompt, with the end of the KV cache",
     "block": "the block's graph with its kernels",
     "timeline": "launches on host and GPU",
 }
@@ -62,5 +62,5 @@ def drawable(plan: Plan, question: Question, *, theme: Theme = "light") -> dict[
         try:
             found[kind] = draw(kind, plan, question, theme=theme)
         except UsageError:
-            continue  # a prefill has no sweep of batches, an old plan no order of kernels
+            continue  # a mixed step has no sweep, an old plan no order of kernels
     return found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from planner.charts.files import altair
 from planner.charts.frame import Frame, at
-from planner.charts.labels import Spot, along, placed
+from planner.charts.labels import Box, Spot, along, placed
 from planner.charts.theme import INKS, WIDTH, Hue, Theme, data, decades, finish, hue
 from planner.errors import UsageError
 from planner.plan.serving_types import Range
@@ -91,7 +91,7 @@ def front_chart(
     frame = _frame(points, limit_s)
     layers = [*_limit(alt, limit_s, frame), *_front(alt, points, frame, theme)]
     layers += [_intervals(alt, points, frame, theme), _dots(alt, points, frame, theme)]
-    layers += [_names(alt, points, frame)]
+    layers += [_names(alt, points, limit_s, frame)]
     chart = alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
     subtitle = [
         about,
@@ -112,21 +112,11 @@ def _frame(points: Sequence[Offered], limit_s: float | None) -> Frame:
 def _axes(alt: Any, frame: Frame) -> dict[str, Any]:
     ends = ((frame.left, frame.right), (frame.bottom, frame.top))
     x, y = (alt.Scale(type="log", domain=domain, nice=False) for domain in ends)
-    on_x, on_y = (alt.Axis(format=",~g", values=_ticks(*domain)) for domain in ends)
+    on_x, on_y = (alt.Axis(format=",~g", values=decades(*domain)) for domain in ends)
     return {
         "x": alt.X("x:Q", scale=x, axis=on_x, title="price, USD/h"),
         "y": alt.Y("y:Q", scale=y, axis=on_y, title="time per output token, ms"),
     }
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Decades, and on a narrow axis every whole step of one."""
-    found = decades(low, high)
-    if len(found) > 2:  # noqa: PLR2004 - two ticks are no scale
-        return found
-    step = 10.0 ** math.floor(math.log10(high - low))
-    start = math.ceil(low / step)
-    return [step * n for n in range(start, math.floor(high / step) + 1)]
 
 
 def _rows(points: Sequence[Offered]) -> Iterator[dict[str, Any]]:
@@ -188,20 +178,30 @@ def _limit(alt: Any, limit_s: float | None, frame: Frame) -> Iterator[Any]:
     yield base.mark_text(align="right", dy=-8).encode(**at(alt), text="said:N")
 
 
-def _names(alt: Any, points: Sequence[Offered], frame: Frame) -> Any:
+def _names(alt: Any, points: Sequence[Offered], limit_s: float | None, frame: Frame) -> Any:
     spots = [
         Spot(*frame.pixel(each.usd_per_hour, each.tpot.value * 1e3), 6.0, each.name)
         for each in points
     ]
-    blocked = [
-        box
-        for each in points
-        if each.tpot.low and each.tpot.high
-        for box in along(
-            *frame.pixel(each.usd_per_hour, each.tpot.low * 1e3),
-            *frame.pixel(each.usd_per_hour, each.tpot.high * 1e3),
-        )
-    ]
+    blocked = list(_blocked(points, limit_s, frame))
     labels = placed(spots, (WIDTH, _HEIGHT), _NAMED, blocked)
     rows = [{"px": label.x, "py": label.y, "said": label.text} for label in labels]
     return data(alt, rows).mark_text(baseline="middle").encode(**at(alt), text="said:N")
+
+
+def _blocked(points: Sequence[Offered], limit_s: float | None, frame: Frame) -> Iterator[Box]:
+    """Where no name may lie: the limit, the staircase and the intervals."""
+    for each in points:
+        if each.tpot.low and each.tpot.high:
+            ends = (each.tpot.low, each.tpot.high)
+            low, high = (frame.pixel(each.usd_per_hour, end * 1e3) for end in ends)
+            yield from along(*low, *high)
+    front = [each for each in points if each.kind == "on the front"]
+    for one, other in itertools.pairwise(front):
+        x, y = frame.pixel(one.usd_per_hour, one.tpot.value * 1e3)
+        to_x, to_y = frame.pixel(other.usd_per_hour, other.tpot.value * 1e3)
+        yield from along(x, y, to_x, y)
+        yield from along(to_x, y, to_x, to_y)
+    if limit_s is not None:
+        _, y = frame.pixel(frame.left, limit_s * 1e3)
+        yield from along(0, y, WIDTH, y)

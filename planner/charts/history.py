@@ -25,6 +25,9 @@ _TITLES: Mapping[str, str] = {
 }
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _WIDTH, _HEIGHT = 640, 170
+_MARGIN = 0.04
+"""Drawn on either side of the runs, as a share of their time."""
+_DAYS = timedelta(days=2)
 _ALONE = timedelta(minutes=1)
 """On either side of runs of one moment."""
 
@@ -42,7 +45,7 @@ def history_chart(rows: Sequence[Row], *, theme: Theme = "light") -> Any:
         return list(_TITLES).index(row["metric"]), row["statistic"]
 
     first, last = (end(row["recorded_at"] for row in rows) for end in (min, max))
-    margin: timedelta = (last - first) * 0.04 or _ALONE
+    margin: timedelta = (last - first) * _MARGIN or _ALONE
     panels = [
         _panel(alt, list(members), margin) for _, members in groupby(sorted(rows, key=key), key)
     ]
@@ -64,7 +67,7 @@ def _panel(alt: Any, rows: Sequence[Row], margin: timedelta) -> Any:
     title = alt.TitleParams(
         f"{_TITLES[metric]}, {statistic}", subtitle=better, anchor="start", frame="group"
     )
-    layers = [*_predicted(alt, spans), *_measured(alt, points, unit)]
+    layers = [*_predicted(alt, spans), *_measured(alt, points, unit, _moments(margin))]
     return alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
 
 
@@ -77,9 +80,10 @@ def _predicted(alt: Any, spans: Any) -> tuple[Any, Any]:
     return band.encode(color=_colour(alt)), line.encode(color=_colour(alt), strokeDash=dash)
 
 
-def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:
+def _measured(alt: Any, points: Any, unit: str, moments: str) -> tuple[Any, Any, Any]:
     """A thin line from run to run, a point each, and the names of baselines."""
-    x = alt.X("at:T", scale=alt.Scale(type="utc"), title=None)
+    axis = alt.Axis(format=moments, tickCount=6)
+    x = alt.X("at:T", scale=alt.Scale(type="utc"), title="recorded (UTC)", axis=axis)
     y = alt.Y(
         "value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, minExtent=45), title=unit
     )
@@ -95,6 +99,11 @@ def _measured(alt: Any, points: Any, unit: str) -> tuple[Any, Any, Any]:
     named = placed.transform_filter("datum.baseline != null")
     names = named.mark_text(dy=-15, fontWeight="bold").encode(text="baseline:N")
     return trend, marks, names
+
+
+def _moments(margin: timedelta) -> str:
+    """How ticks name moments: days where there are several, else minutes."""
+    return "%Y-%m-%d" if margin / _MARGIN >= _DAYS else "%m-%d %H:%M"
 
 
 def _colour(alt: Any) -> Any:

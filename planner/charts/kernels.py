@@ -11,16 +11,26 @@ _LONGEST = 28
 
 
 def kernel_labels(kernels: Sequence[KernelRow]) -> dict[KernelRow, str]:
-    """A short name for each: its own, or its nodes' where several kernels are called the same."""
+    """A short name for each: its own, its nodes' where several kernels are called the same, with
+    the block where that does not tell them apart either.
+    """
     count = Counter(kernel.name for kernel in kernels)
-    return {
+    first = {
         kernel: kernel.name if count[kernel.name] == 1 else shortened(kernel.nodes)
         for kernel in kernels
+    }
+    again = Counter(first.values())
+    return {
+        kernel: name if again[name] == 1 else f"{name} ({kernel.block})"
+        for kernel, name in first.items()
     }
 
 
 def shortened(nodes: Sequence[str]) -> str:
-    """Names of nodes joined, cut where that is long."""
+    """Names of nodes joined, cut where that is long; parts of one composite are that."""
+    whole = {node.rpartition(".")[0] for node in nodes}
+    if len(nodes) > 1 and len(whole) == 1 and "" not in whole:
+        return whole.pop()
     text = " + ".join(nodes)
     if len(text) <= _LONGEST:
         return text

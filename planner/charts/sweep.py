@@ -1,7 +1,8 @@
-"""Decode steps along batch or context: time and throughput, M*, and where the KV cache ends."""
+"""Steps along batch or length: time and throughput, M*, and where the KV cache ends."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,14 @@ from planner.plan.types import Plan
 
 _HEIGHT = 190
 _MOST_CROSSINGS = 4
-_TITLES = {"batch": "batch, sequences over all GPUs", "context": "context, tokens of each sequence"}
+_TITLES = {
+    ("decode", "batch"): "batch, sequences over all GPUs",
+    ("decode", "context"): "context, tokens of each sequence",
+    ("prefill", "batch"): "batch, prompts over all GPUs",
+    ("prefill", "context"): "prompt, tokens of each sequence",
+}
+_LENGTHS = {"decode": "context", "prefill": "length of prompts"}
+_RATES = {"decode": "output tokens/s", "prefill": "prompt tokens/s"}
 
 
 def sweep_chart(plan: Plan, found: Around, *, theme: Theme = "light") -> Any:
@@ -26,31 +34,31 @@ def sweep_chart(plan: Plan, found: Around, *, theme: Theme = "light") -> Any:
         .encode(y=_up(alt, rows, name, title))
         .encode(x=_along(alt, found, titled=name == "tokens"))
         .properties(width=WIDTH, height=_HEIGHT)
-        for name, title in (("step", f"time of a step, {unit}"), ("tokens", "output tokens/s"))
+        for name, title in (("step", f"time of a step, {unit}"), ("tokens", _RATES[found.kind]))
     ]
     whole = alt.vconcat(*panels, spacing=12)
-    kept = f"context {found.kept:,}" if found.axis == "batch" else f"batch {found.kept:,}"
+    other = "batch" if found.axis == "context" else _LENGTHS[found.kind]
+    kept = f"{other} {found.kept:,}"
+    along = "batch" if found.axis == "batch" else _LENGTHS[found.kind]
     subtitle = [
         f"{plan.described['model']} on {plan.described['device']}, {kept}",
         "band: 80 % interval; point: this plan; thin line and shade: does not fit",
     ]
-    return finish(whole, f"Decode steps by {found.axis}", subtitle, theme)
+    return finish(whole, f"{found.kind.capitalize()} steps by {along}", subtitle, theme)
 
 
 def _rows(found: Around, factor: float) -> Iterator[dict[str, Any]]:
-    batches = found.values if found.axis == "batch" else [found.kept] * len(found.values)
-    columns = zip(
-        found.values, batches, found.step_s, found.low_s, found.high_s, found.fits, strict=True
-    )
-    for value, batch, step, low, high, fits in columns:
+    times = zip(found.step_s, found.low_s, found.high_s, strict=True)
+    columns = zip(found.values, times, found.tokens_per_s, found.fits, strict=True)
+    for value, (step, low, high), tokens, fits in columns:
         yield {
             "at": value,
             "step": step / factor,
             "step_low": (step if low is None else low) / factor,
             "step_high": (step if high is None else high) / factor,
-            "tokens": batch / step,
-            "tokens_low": batch / (step if high is None else high),
-            "tokens_high": batch / (step if low is None else low),
+            "tokens": tokens,
+            "tokens_low": tokens if high is None else tokens * step / high,
+            "tokens_high": tokens if low is None else tokens * step / low,
             "fits": fits,
             "here": value == found.here,
         }
@@ -60,7 +68,9 @@ def _along(alt: Any, found: Around, *, titled: bool) -> Any:
     ends = (found.values[0], found.values[-1])
     axis = alt.Axis(values=decades(*ends), format=",~r", labels=titled, grid=False)
     scale = alt.Scale(type="log", domain=ends, nice=False)
-    return alt.X("at:Q", title=_TITLES[found.axis] if titled else None, axis=axis, scale=scale)
+    return alt.X(
+        "at:Q", title=_TITLES[found.kind, found.axis] if titled else None, axis=axis, scale=scale
+    )
 
 
 def _up(alt: Any, rows: list[dict[str, Any]], name: str, title: str) -> Any:
@@ -103,12 +113,13 @@ def _marks(alt: Any, found: Around, theme: Theme, *, above: bool) -> Iterator[An
         yield shade.encode(x2="end:Q", y=alt.YValue(0), y2=alt.Y2Value(_HEIGHT))
         yield _rule(alt, row, [1, 0])
         if above:
-            yield _words(alt, row[0]["at"], f"KV cache full: {found.limit:,}", _HEIGHT - 8)
-    for place, each in enumerate(found.crossings[:_MOST_CROSSINGS]):
-        yield _rule(alt, [{"at": each.batch}], [2, 3])
+            yield _words(alt, found, row[0]["at"], f"KV cache full: {found.limit:,}", _HEIGHT - 8)
+    shown = [each for each in found.crossings if found.values[0] <= each.at <= last]
+    for place, each in enumerate(shown[:_MOST_CROSSINGS]):
+        yield _rule(alt, [{"at": each.at}], [2, 3])
         if not above:
-            said = f"M* {each.batch:,.0f} {_who(each)}"
-            yield _words(alt, each.batch, said, _HEIGHT - 8 - 15 * place)
+            said = f"M* {each.tokens:,.0f}{_unit(each)} {_who(each)}"
+            yield _words(alt, found, each.at, said, _HEIGHT - 8 - 15 * place)
 
 
 def _rule(alt: Any, row: list[dict[str, Any]], dash: list[int]) -> Any:
@@ -116,9 +127,22 @@ def _rule(alt: Any, row: list[dict[str, Any]], dash: list[int]) -> Any:
     return rule.encode(y=alt.YValue(0), y2=alt.Y2Value(_HEIGHT))
 
 
-def _words(alt: Any, at: float, text: str, level: float) -> Any:
-    words = data(alt, [{"at": at, "said": text}]).mark_text(align="right", dx=-5)
-    return words.encode(y=alt.YValue(level), text="said:N")
+def _words(alt: Any, found: Around, at: float, text: str, level: float) -> Any:
+    """Beside a rule, on the side with more room."""
+    first, last = found.values[0], found.values[-1]
+    left = math.log(at / first) < _LEFT * math.log(last / first)
+    words = data(alt, [{"at": at, "said": text}])
+    marks = words.mark_text(align="left" if left else "right", dx=5 if left else -5)
+    return marks.encode(y=alt.YValue(level), text="said:N")
+
+
+_LEFT = 0.4
+"""A rule in this part of the axis has its name at the right."""
+
+
+def _unit(each: Crossing) -> str:
+    """Told where the axis counts something else than a replica's tokens."""
+    return "" if each.at == each.tokens else " tokens"
 
 
 def _who(each: Crossing) -> str:

@@ -110,12 +110,18 @@ def data(alt: Any, rows: Any) -> Any:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, and halves and fifths where those are few."""
-    least = 3
+    """Ticks of a logarithmic axis: powers of ten, with their halves and fifths where these are few,
+    and equal steps where the axis is shorter than that.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1.0,), (1.0, 2.0, 5.0)):
-        found = [step * 10.0**power for power in powers for step in steps]
-        found = [value for value in found if low <= value <= high]
-        if len(found) >= least:
-            break
-    return found
+        ticks = (step * 10.0**power for power in powers for step in steps)
+        found = [tick for tick in ticks if low <= tick <= high]
+        if len(found) >= _LEAST:
+            return found
+    step = 10.0 ** math.floor(math.log10(high - low)) / 2
+    return [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+_LEAST = 3
+"""Fewer ticks are no scale."""

@@ -26,8 +26,8 @@ KINDS = {
     "roofline": "every kernel under its roof",
     "modes": "the step from eager launches to ideal fusion",
     "memory": "memory of one GPU",
-    "batch": "decode steps by batch",
-    "context": "decode steps by context",
+    "batch": "steps by batch",
+    "context": "steps by context, or by the length of prompts",
     "block": "the block's graph with its kernels",
     "timeline": "launches on host and GPU",
     "gpus": "one deployment on several GPUs (--gpu)",
@@ -59,7 +59,13 @@ KINDS = {
 )
 @click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to compare, for the kind gpus.")
 @click.option("--block", metavar="NAME", help="Which kind of block; else the costliest.")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option(
+    "--theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="The ground it is drawn for.",
+)
 @set_option
 @catalog_option
 @db_option

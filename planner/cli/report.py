@@ -11,6 +11,7 @@ from planner.cli.common.options import (
     catalog_option,
     db_option,
     example,
+    json_option,
     model_option,
     set_option,
 )
@@ -44,6 +45,7 @@ _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 @catalog_option
 @db_option
 @model_option
+@json_option
 def command(
     *,
     names: tuple[str, ...],
@@ -53,6 +55,7 @@ def command(
     catalogs: tuple[Path, ...],
     db: str | None,
     cost_model: CostModel,
+    as_json: bool,
 ) -> None:
     """Write a report of a plan, of two plans, of one deployment on several GPUs, or of a choice.
 
@@ -63,21 +66,29 @@ def command(
     from planner.cli.common.planning import catalog_of
     from planner.cli.common.sheets import sheet
     from planner.cli.common.subjects import Asked, subject
+    from planner.report.document import to_json
     from planner.report.html import page
     from planner.report.markdown import markdown
+    from planner.report.pieces import plain_pieces
 
     as_html = file is not None and _as_html(file)
     found = subject(names, gpus, Asked(sets, catalog_of(catalogs), db, cost_model))
     title, parts = sheet(found, pictures=as_html)
     text = page(title, parts) if as_html else markdown(title, parts)
-    if file is None:
-        write(text)
-        return
+    if file is not None:
+        _keep(text, file)
+    if as_json:
+        write(to_json("report", {"title": title, "pieces": plain_pieces(parts)}))
+    else:
+        write(text if file is None else f"{file}: {len(text.encode()) / 1e6:.2f} MB\n")
+
+
+def _keep(text: str, file: Path) -> None:
+    """Write the report. Raises UsageError when it cannot be written."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}", "name a file") from error
-    write(f"{file}: {len(text.encode()) / 1e6:.2f} MB\n")
 
 
 def _as_html(file: Path) -> bool:

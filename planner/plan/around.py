@@ -1,4 +1,4 @@
-"""A plan's decode step at other batches or contexts, with the marks to read it by."""
+"""A plan's step at other batches or lengths, with the marks to read it by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from planner.errors import UsageError
-from planner.plan.sweep import decodes
+from planner.plan.sweep import decodes, prefills
 from planner.plan.types import Plan
 from planner.spec.question import Question
 
@@ -16,33 +16,60 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Axis = Literal["batch", "context"]
+"""``context`` is the length of prompts where the step is a prefill."""
+Kind = Literal["decode", "prefill"]
 POINTS = 40
 """Steps that are planned along an axis."""
 _BEYOND = 2.0
 """How far an axis goes on beyond what is marked on it."""
 _LONGEST = 1 << 20
 _LARGEST = 8192
+_SHORTEST = 128
+
+
+@dataclass(frozen=True)
+class Place:
+    """A plan's step among others of its kind."""
+
+    kind: Kind
+    batch: int
+    length: int
+    """Context of a decode step, prompt tokens of each sequence of a prefill."""
+
+    def along(self, axis: Axis) -> tuple[int, int]:
+        """Where it is on an axis, and on the other."""
+        return (self.batch, self.length) if axis == "batch" else (self.length, self.batch)
+
+    def tokens(self, axis: Axis) -> int:
+        """New tokens that one more on an axis brings."""
+        if self.kind == "decode":
+            return int(axis == "batch")
+        return self.along(axis)[1]
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """GEMMs that leave the memory roof at about the same batch."""
+    """GEMMs that leave the memory roof at about the same place of the axis."""
 
     nodes: tuple[str, ...]
-    batch: float
-    """M* of the first of them, over all data replicas."""
+    at: float
+    """Where the first of them does: M* as a batch over all replicas, or as a prompt."""
+    tokens: float
+    """M* itself: tokens in flight on one replica."""
 
 
 @dataclass(frozen=True)
 class Around:
-    """Decode steps along one axis; times in seconds, one element a step."""
+    """Steps along one axis; times in seconds, one element a step."""
 
+    kind: Kind
     axis: Axis
     values: tuple[int, ...]
     step_s: tuple[float, ...]
     low_s: tuple[float | None, ...]
     high_s: tuple[float | None, ...]
     tokens_per_s: tuple[float, ...]
+    """Output tokens of decode steps, prompt tokens of prefills."""
     fits: tuple[bool, ...]
     here: int
     """The plan's own place."""
@@ -54,32 +81,29 @@ class Around:
 
 
 def around(question: Question, plan: Plan, axis: Axis, points: int = POINTS) -> Around:
-    """The plan's decode step at other batches, or at other contexts.
+    """The plan's step at other batches, or at other contexts or lengths of prompts.
 
-    Raises UsageError for a step that is no decode step of a language model.
+    Raises UsageError for a step that is neither a decode step nor a prefill of a language model.
     """
     import numpy as np
 
-    batch, context = place(plan)
-    replicas = int(plan.deployment.get("parallel", {}).get("data", 1))
-    limit = plan.memory.max_batch if axis == "batch" else plan.memory.max_context
-    if axis == "batch" and limit is not None:
-        limit *= replicas
-    crossings = _crossings(plan, replicas) if axis == "batch" else ()
-    here, kept = (batch, context) if axis == "batch" else (context, batch)
-    marks = [here, *([limit] if limit else []), *(int(each.batch) for each in crossings)]
+    own = place(plan)
+    here, kept = own.along(axis)
+    limit, crossings = _limit(plan, axis), _crossings(plan, own.tokens(axis))
+    marks = [here, *([limit] if limit else []), *(int(each.at) for each in crossings)]
     values = _values(axis, marks, plan.model.max_context, points)
-    other = np.full(len(values), float(kept))
-    along = values.astype(float)
-    found = decodes(question, *((along, other) if axis == "batch" else (other, along)))
-    batches = along if axis == "batch" else other
+    along, other = values.astype(float), np.full(len(values), float(kept))
+    batch, length = (along, other) if axis == "batch" else (other, along)
+    found = (decodes if own.kind == "decode" else prefills)(question, batch, length)
+    rate = found.tok_s if own.kind == "decode" else batch * length / found.steps.step_s
     return Around(
+        own.kind,
         axis,
         tuple(int(value) for value in values),
         tuple(map(float, found.steps.step_s)),
         _known(found.steps.low_s),
         _known(found.steps.high_s),
-        tuple(map(float, batches / found.steps.step_s)),
+        tuple(map(float, rate)),
         tuple(map(bool, found.fits)),
         here,
         kept,
@@ -88,13 +112,26 @@ def around(question: Question, plan: Plan, axis: Axis, points: int = POINTS) -> 
     )
 
 
-def place(plan: Plan) -> tuple[int, int]:
-    """Batch and context of a decode step. Raises UsageError for any other step."""
-    step = plan.deployment.get("step", {}).get("decode")
-    if step is None:
-        hint = "as in --set step.decode.batch=16 --set step.decode.context=4096"
-        raise UsageError("a sweep needs a deployment with a decode step", hint)
-    return int(step["batch"]), int(step["context"])
+def place(plan: Plan) -> Place:
+    """Where a plan's step is. Raises UsageError for a step of any other kind."""
+    step = plan.deployment.get("step", {})
+    if (decode := step.get("decode")) is not None:
+        return Place("decode", int(decode["batch"]), int(decode["context"]))
+    if (prefill := step.get("prefill")) is not None:
+        return Place("prefill", int(prefill["batch"]), int(prefill["tokens"]))
+    hint = "as in --set step.decode.batch=16 --set step.decode.context=4096"
+    raise UsageError("a sweep needs a deployment with a decode step or a prefill", hint)
+
+
+def _replicas(plan: Plan) -> int:
+    return int(plan.deployment.get("parallel", {}).get("data", 1))
+
+
+def _limit(plan: Plan, axis: Axis) -> int | None:
+    if axis == "context":
+        return plan.memory.max_context
+    each = plan.memory.max_batch
+    return None if each is None else each * _replicas(plan)
 
 
 def _known(values: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
@@ -107,7 +144,7 @@ def _values(
     """Whole numbers as far apart as their logarithms are, the marks themselves among them."""
     import numpy as np
 
-    first = 1 if axis == "batch" else 128
+    first = 1 if axis == "batch" else max(1, min(_SHORTEST, *(mark // 2 for mark in marks)))
     most = _LARGEST if axis == "batch" else min(max_context or _LONGEST, _LONGEST)
     last = min(most, _BEYOND * max(*marks, 4 * marks[0]))
     spaced = np.geomspace(first, max(last, first + 1), points).round().astype(int)
@@ -115,18 +152,25 @@ def _values(
     return np.unique(np.concatenate([spaced, np.array(kept, dtype=int)]))
 
 
-def _crossings(plan: Plan, replicas: int) -> tuple[Crossing, ...]:
-    """M* of weight products, those within a tenth of each other as one."""
-    found: dict[str, float] = {}
-    for node in plan.nodes:
-        if node.crossing_tokens is not None and node.weight_bytes and not node.composite:
-            found[node.id] = node.crossing_tokens * replicas
+def _crossings(plan: Plan, each: int) -> tuple[Crossing, ...]:
+    """M* of weight products, those within a tenth of each other as one; ``each`` is the new tokens
+    that one more on the axis brings to all replicas.
+    """
+    if not each:
+        return ()
+    found = {
+        node.id: node.crossing_tokens
+        for node in plan.nodes
+        if node.crossing_tokens is not None and node.weight_bytes and not node.composite
+    }
     groups: list[Crossing] = []
     for name, tokens in sorted(found.items(), key=lambda item: item[1]):
-        if tokens > _LARGEST:
+        at = tokens * _replicas(plan) / each
+        if not 1 <= at <= _LARGEST:
             continue
-        if groups and tokens <= groups[-1].batch * 1.1:
-            groups[-1] = Crossing((*groups[-1].nodes, name), groups[-1].batch)
+        if groups and at <= groups[-1].at * 1.1:
+            last = groups[-1]
+            groups[-1] = Crossing((*last.nodes, name), last.at, last.tokens)
         else:
-            groups.append(Crossing((name,), tokens))
+            groups.append(Crossing((name,), at, tokens))
     return tuple(groups)

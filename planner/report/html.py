@@ -45,7 +45,7 @@ def _piece(piece: Piece) -> str:
     if isinstance(piece, Pairs):
         return _pairs(piece)
     if isinstance(piece, Picture):
-        return f"<figure>{piece.svg}</figure>\n"
+        return f'<figure tabindex="0">{piece.svg}</figure>\n'
     return _grid(piece)
 
 

@@ -6,12 +6,15 @@ HTML and Markdown say the same words in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from planner.plan.values import plain
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ def pieces(view: RenderableType) -> Iterator[Piece]:
         yield from _text(view)
     else:
         raise TypeError(f"{type(view).__name__} is no piece of a report")
+
+
+def plain_pieces(found: Iterable[Piece]) -> list[dict[str, Any]]:
+    """Pieces as plain data, each with its kind under ``piece``."""
+    return [{"piece": type(each).__name__.lower(), **plain(each)} for each in found]
 
 
 def _text(text: Text) -> Iterator[Piece]:

@@ -12,7 +12,7 @@ from planner.plan.types import Plan
 from planner.plan.verdict import Verdict
 from planner.report.cells import bullets, heading
 from planner.report.diff import diff_view, gpus_view
-from planner.report.headline import headline, question
+from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
 from planner.report.pieces import Picture, Piece, pieces
@@ -39,6 +39,8 @@ def plan_sheet(
 
 def _plan(plan: Plan, advice: Sequence[Advice] | None, pictures: Pictures) -> Iterator[Piece]:
     yield from pieces(headline(plan))
+    if not plan.memory.fits:
+        yield from pieces(nearest_fit(plan.memory))
     yield from pieces(question(plan))
     if plan.serving:
         yield from pieces(serving_view(plan.serving))

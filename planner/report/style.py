@@ -27,8 +27,10 @@ STYLE = """
   display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: .5rem 0;
 }
 .planner-report dd { margin: 0; overflow-wrap: anywhere; }
-.planner-report figure { margin: 1.25rem 0; }
-.planner-report figure svg { display: block; width: 100%; max-width: 52rem; height: auto; }
+.planner-report figure { margin: 1.25rem 0; overflow-x: auto; }
+.planner-report figure svg {
+  display: block; width: 100%; min-width: 36rem; max-width: 52rem; height: auto;
+}
 .planner-report .scroll { overflow-x: auto; }
 .planner-report table {
   border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums;
@@ -51,7 +53,8 @@ STYLE = """
   .planner-report h2 { break-after: avoid; }
   .planner-report figure, .planner-report tr, .planner-report dl { break-inside: avoid; }
   .planner-report thead { display: table-header-group; }
-  .planner-report .scroll { overflow: visible; }
+  .planner-report .scroll, .planner-report figure { overflow: visible; }
+  .planner-report figure svg { min-width: 0; }
   .planner-report table { font-size: 8pt; }
 }
 """

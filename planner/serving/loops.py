@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import SpecError
@@ -186,10 +187,17 @@ class _Loops:
             for beat, device in zip(beats, self._devices(_together(beats)), strict=True):
                 clock.tell(beat, device)
 
+    @cached_property
+    def _unscattered(self) -> Prepared:
+        """The deployment with intervals of kernels alone: what whole runs scatter counts once, for
+        the served load and not for each of its steps.
+        """
+        return replace(self.prepared, question=replace(self.prepared.question, spread=None))
+
     def _devices(self, beats: Beat) -> list[DeviceTime]:
         """What the GPU takes for steps of one kind."""
         drafts = drafted(self.prepared.question.deployment)
-        rows = step_rows(self.prepared, beats.step(drafts), self.chunk)
+        rows = step_rows(self._unscattered, beats.step(drafts), self.chunk)
         draft_s: Number = 0.0
         if beats.kind != "prefill":
             found = drafting(self.prepared, beats.decoding, beats.context)

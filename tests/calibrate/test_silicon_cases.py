@@ -144,6 +144,28 @@ def test_servers_start_as_the_scripts_start_them(case, *, engine, model, gemm, u
 
 
 @pytest.mark.parametrize(
+    ("version", "gemm", "flags", "cache", "share"),
+    [
+        (
+            "0.19.0",
+            "fp8",
+            {"max_num_batched_tokens": 2048, "max_cudagraph_capture_size": 2048},
+            "fp8",
+            0.9,
+        ),
+        ("0.17.0", "fp8", {"moe_backend": "triton"}, None, 0.95),
+        ("0.19.0", "nvfp4", {}, "fp8", 0.9),
+    ],
+)
+def test_minimax_is_served_as_its_scripts_have_it(case, *, version, gemm, flags, cache, share):
+    """minimaxm2.5_{fp8,fp4}_b200.sh: steps of two prompts of 1,024 tokens from 0.19 on."""
+    found = case(**inferencex("vllm", "MiniMaxAI/MiniMax-M2.5", gemm, backend_version=version))
+    assert found["backend"]["flags"] == {"max_model_len": 1024 + 128 + 256, **flags}
+    assert found.get("precision", {}).get("kv_cache") == cache
+    assert found["memory"] == {"utilization": share}
+
+
+@pytest.mark.parametrize(
     ("engine", "model", "gemm", "system", "meant"),
     [
         # what a checkpoint is by itself, the label only repeats

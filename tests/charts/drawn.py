@@ -11,6 +11,7 @@ from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_deployment, load_text
 from planner.spec.question import Question, ask
+from planner.spec.types import DeploymentSpec
 
 CATALOG = Catalog.standard()
 CHAT = "qwen2.5-7b-rtx4090"
@@ -36,9 +37,17 @@ def plan(*sets: str) -> Plan:
 
 
 @functools.cache
+def prefill_question() -> Question:
+    """Prompts on an H100."""
+    deployment = load_text(PREFILL, "prompts.yaml", "deployment")
+    assert isinstance(deployment, DeploymentSpec)
+    return ask(deployment, CATALOG)
+
+
+@functools.cache
 def prefill() -> Plan:
     """A plan bound by compute."""
-    return plan_question(ask(load_text(PREFILL, "prompts.yaml", "deployment"), CATALOG))
+    return plan_question(prefill_question())
 
 
 def rows(spec: Any) -> list[dict[str, Any]]:

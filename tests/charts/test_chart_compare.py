@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from drawn import CATALOG, MOE, plan, prefill, question, rows, titles
+from drawn import CATALOG, MOE, plan, question, rows, titles
 
 from planner.charts.block import block_chart, kernels_of, laid_out, route
 from planner.charts.draw import PLAN_CHARTS, draw, drawable
 from planner.charts.files import inline_svg
 from planner.charts.front import Offered, front_chart, offered_in
 from planner.charts.gpus import diff_chart, factors, gpus_chart, split
+from planner.charts.kernels import kernel_labels
 from planner.charts.launches import MOST, slots, timeline_chart
 from planner.errors import UsageError
 from planner.plan.diff import diff, side_by_side
@@ -129,6 +130,25 @@ def test_every_node_of_the_block_is_drawn_with_the_number_of_its_kernel():
     assert {kernel.repeat for kernel in seldom} == {1}, "the first and the last layer"
 
 
+def test_kernels_of_one_name_are_told_apart():
+    """By their nodes, and where these are the same by their block."""
+    first, *_ = plan().kernels
+    rows_of = [
+        replace(first, name="inductor", nodes=("act", "mul"), block="a"),
+        replace(first, name="inductor", nodes=("norm",), block="a"),
+        replace(first, name="flash", nodes=("x.scores", "x.values"), block="a"),
+        replace(first, name="flash", nodes=("x.scores", "x.values"), block="b"),
+        replace(first, name="router", nodes=("router",), block="b"),
+    ]
+    assert list(kernel_labels(rows_of).values()) == [
+        "act + mul",
+        "norm",
+        "x (a)",
+        "x (b)",
+        "router",
+    ]
+
+
 def test_wires_are_the_edges_of_the_graph():
     found = {(each.source, each.target) for each in wires(question()) if each.block == "layer"}
     assert {("act", "act_mul"), ("up_proj", "act_mul"), ("act_mul", "down_proj")} <= found
@@ -165,12 +185,15 @@ def test_a_plan_stored_without_its_order_has_no_timeline():
         timeline_chart(replace(plan(), order=()))
 
 
-def test_a_plan_has_all_charts_and_a_prefill_those_that_need_no_decode_step():
+def test_a_plan_has_all_charts_and_a_mixed_step_those_that_need_no_sweep():
     """Altair checks a chart against its schema as it becomes a picture: the report of a file does
     that for each (tests/cli/test_cli_chart.py).
     """
     assert list(drawable(plan(), question())) == list(PLAN_CHARTS)
-    assert set(PLAN_CHARTS) - set(drawable(prefill(), question())) == {"batch", "context"}
+    chunked = {**plan().deployment, "step": {"mixed": []}}
+    other = replace(plan(), deployment=chunked, order=())
+    found = set(drawable(other, question()))
+    assert set(PLAN_CHARTS) - found == {"batch", "context", "timeline"}
 
 
 def test_a_picture_in_a_page_has_its_ink_and_its_title():

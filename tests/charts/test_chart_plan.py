@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from drawn import CATALOG, MOE, plan, prefill, question, rows, titles
+from drawn import CATALOG, MOE, plan, prefill, prefill_question, question, rows, titles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +132,7 @@ def test_a_sweep_passes_through_the_plan_and_marks_its_limits():
     ] * sum(value > 25 for value in found.values)
     assert found.tokens_per_s[at] == pytest.approx(16 / plan().step.time_s)
     first = min(n.crossing_tokens for n in plan().nodes if n.weight_bytes and n.crossing_tokens)
-    assert found.crossings[0].batch == first
+    assert found.crossings[0].at == first
     spec = sweep_chart(plan(), found).to_dict()
     assert any(row.get("said") == "KV cache full: 25" for row in rows(spec))
     assert any(str(row.get("said", "")).startswith(f"M* {first:,.0f}") for row in rows(spec))
@@ -146,8 +146,20 @@ def test_a_sweep_of_contexts_ends_at_the_model_s_longest():
 
 
 def test_a_sweep_needs_a_decode_step():
-    with pytest.raises(UsageError, match="needs a deployment with a decode step"):
-        around(question(), prefill(), "batch")
+    chunked = {**prefill().deployment, "step": {"mixed": []}}
+    with pytest.raises(UsageError, match="needs a deployment with a decode step or a prefill"):
+        around(question(), replace(prefill(), deployment=chunked), "batch")
+
+
+def test_a_sweep_of_prefills_is_in_prompt_tokens():
+    """Four prompts of 2,048: M* tokens of a GEMM are in flight at a quarter of it each."""
+    found = around(prefill_question(), prefill(), "context", points=8)
+    at = found.values.index(2048)
+    assert found.step_s[at] == pytest.approx(prefill().step.time_s)
+    assert found.tokens_per_s[at] == pytest.approx(4 * 2048 / prefill().step.time_s)
+    assert found.crossings[0].at == pytest.approx(found.crossings[0].tokens / 4)
+    assert found.values[0] < found.crossings[0].at
+    assert "Prefill steps by length of prompts" in str(sweep_chart(prefill(), found).to_dict())
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -178,7 +190,8 @@ def test_a_graph_without_arithmetic_has_no_roofline():
 
 def test_ticks_of_a_logarithmic_axis():
     assert decades(0.2, 1500) == pytest.approx([1, 10, 100, 1000])
-    assert decades(15, 60) == pytest.approx([20, 50])
+    assert decades(15, 160) == pytest.approx([20, 50, 100])
+    assert decades(35, 62) == pytest.approx([35, 40, 45, 50, 55, 60])
 
 
 def test_words_on_a_colour_are_read_better_than_the_other_way():

@@ -270,7 +270,7 @@ def test_history_is_drawn_beside_the_table(run, record, planned):
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("history.pdf", "history.pdf names no format of a chart"),
+        ("history.gif", "history.gif names no format of a chart"),
         ("no/history.png", "no/history.png cannot be written: No such file or directory"),
     ],
 )

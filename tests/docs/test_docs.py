@@ -6,9 +6,9 @@ import re
 import pytest
 from docs_pages import PAGES, ROOT, commands, generator, headings, prose, text
 
-from planner.cost.engine import resolve
 from planner.fusion.groups import OWN_FACTS
 from planner.ops import OPERATORS
+from planner.plan.engines import engine_of
 from planner.plan.precision import scheme_of
 from planner.spec import types
 from planner.spec.catalog import Catalog
@@ -96,7 +96,7 @@ def test_the_facts_of_conditions_are_those_the_engine_knows():
     deployment = load_deployment(ROOT / "specs/qwen2.5-7b-rtx4090.yaml")
     question = ask(deployment, Catalog.standard())
     used = scheme_of(question).formats
-    engine = resolve(deployment, question.backend, question.gpu, used, "decode")
+    engine = engine_of(question, used, "decode")
     facts = {*engine.facts, *OWN_FACTS}
     section = text("docs/specs.md").split("## Conditions")[1].split("## Operators")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)

@@ -18,7 +18,7 @@ from planner.report.cells import bullets, facts, heading, small, table, words
 from planner.report.choice_sheet import choice_sheet, choice_title
 from planner.report.html import body, fragment, page
 from planner.report.markdown import escaped, markdown
-from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Picture, pieces
+from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Picture, pieces, plain_pieces
 from planner.report.sheets import diff_sheet, plan_sheet, plan_summary, plan_title
 
 
@@ -40,6 +40,12 @@ def test_a_view_is_taken_apart_into_what_it_was_made_of():
         Bullets(("one", "two")),
         Pairs((("what", "it is"),)),
     ]
+
+
+def test_pieces_are_plain_data_with_their_kind():
+    first, second, *_ = plain_pieces(pieces(example()))
+    assert first == {"piece": "line", "text": "first", "tone": "strong"}
+    assert second == {"piece": "heading", "text": "Title"}
 
 
 def test_what_no_view_holds_is_refused():
