@@ -67,7 +67,7 @@ serve: $(VENV)/service  ## Start the service with the example database in serve/
 	$(BIN)/planner serve --db serve/plans.db
 
 service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
-	$(BIN)/python tests/service/fuzz.py --max-examples 100
+	$(BIN)/python tests/service/fuzz.py --max-examples 100 --max-time 300
 
 load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
 	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json

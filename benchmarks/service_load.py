@@ -226,6 +226,7 @@ def main(arguments=None):
     parser.add_argument("--store", choices=["sqlite", "postgresql", "both"], default="both")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--again", action="store_true", help="keep the other store's figures")
+    parser.add_argument("--note", default="", help="of the circumstances, for the page")
     options = parser.parse_args(arguments)
     found = json.loads(options.out.read_text())["stores"] if options.again else {}
     with tempfile.TemporaryDirectory() as name:
@@ -239,16 +240,24 @@ def main(arguments=None):
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
         "load_average": os.getloadavg()[0],
+        "note": options.note,
         "clients": options.clients,
         "seconds": options.seconds,
         "mix": MIX,
         "stores": found,
     }
-    text = json.dumps(document, indent=2) + "\n"
+    text = json.dumps(rounded(document), indent=2) + "\n"
     if options.out:
         options.out.write_text(text)
     sys.stdout.write(text)
     return int(any(failed(figures) for figures in found.values()))
+
+
+def rounded(value):
+    """Four digits: the next run differs in the second."""
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items()}
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def failed(figures):

@@ -66,7 +66,8 @@ def load() -> str:
     stores = found["stores"]
     head = (
         f"{found['clients']} clients, {found['seconds']:g} s each way, {found['machine']['cpus']} "
-        f"cores that clients, service and database share; {found['date']}.\n\n"
+        f"cores that clients, service and database share; {found['date']}. {found['note']}".rstrip()
+        + "\n\n"
     )
     rows = [(name, *(of(each) for each in stores.values())) for name, of in _FIGURES.items()]
     return head + table(("figure", *(_NAMES[name] for name in stores)), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Response
 
 from planner.errors import UsageError
@@ -51,7 +52,7 @@ async def make(
     """As `planner plan`. A plan that does not fit is kept all the same: see `memory.fits`."""
     found = await planned(desk, deployment, sets, cost_model, advice=advice)
     new = await kept(desk, found) if save else False
-    text = to_json("plan", found.document)
+    text = await run_sync(to_json, "plan", found.document)
     place = {"Location": f"{API}/plans/{found.plan_id}"} if save else None
     return Response(text, 201 if new else 200, place, media_type="application/json")
 
