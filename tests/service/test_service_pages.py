@@ -16,8 +16,15 @@ READ, WRITE = "r" * 20, "w" * 20
 
 
 @pytest.fixture(scope="module")
-def browser(address):
-    with Browser(base_url=address, timeout=30) as found:
+def place(tmp_path_factory):
+    """A service with a store of its own."""
+    with served(settings(tmp_path_factory.mktemp("pages") / "plans.db")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(place):
+    with Browser(base_url=place, timeout=30) as found:
         found.see("/")
         yield found
 
@@ -153,13 +160,13 @@ def test_no_page_holds_a_script_or_a_style_that_the_policy_would_stop(browser, m
         assert "http" not in re.sub(r"https?://127\.0\.0\.1", "", shown.text.partition("<main")[0])
 
 
-def test_forms_of_nobody_and_of_others_are_refused(browser, address):
+def test_forms_of_nobody_and_of_others_are_refused(browser, place):
     text = {"text": DECODE}
     assert browser.post("/plans", data=text).status_code == 403
     wrong = {**text, "form_token": browser.token[:-1] + "x"}
     assert browser.post("/plans", data=wrong).status_code == 403
     own = {**text, "form_token": browser.token}
-    with Browser(base_url=address) as other:
+    with Browser(base_url=place) as other:
         assert other.post("/plans", data=own).status_code == 403
         other.see("/")
         assert other.post("/plans", data=own).status_code == 403
