@@ -49,12 +49,20 @@ def remember(response: Response, session: str, *, secure: bool) -> None:
     )
 
 
+async def form_of(request: Request) -> FormData:
+    """The form that was sent. Raises Refused where it is of a code that says nothing."""
+    try:
+        return await request.form(max_files=1, max_fields=_FIELDS)
+    except UnicodeError:
+        raise Refused(400, "this form is in no code that is read here", "send UTF-8") from None
+
+
 async def own_form(request: Request) -> FormData:
     """A dependency of routes that forms are sent to: the token of the form, or of its header.
 
     Raises Refused for a form that was not shown to this browser.
     """
-    form = await request.form(max_files=1, max_fields=_FIELDS)
+    form = await form_of(request)
     offered = request.headers.get(FORM_HEADER) or str(form.get(FORM_FIELD, ""))
     if not desk_of(request).sessions.form_is_own(cookie_of(request.headers), offered):
         raise Refused(403, "this form is too old, or not of this page", "load the page again")

@@ -124,6 +124,7 @@ def test_uploads_that_are_none_are_refused_as_pages(browser, made):
         (browser.fill("/runs", plan=plan), 422),
         (browser.fill("/runs", file=b"{}", plan="abcdefabcdef"), 404),
         (browser.fill("/runs", file=b"{}"), 422),
+        (browser.fill("/runs", file=b"{}", plan="%"), 422),
         (browser.fill("/baselines", name="x", run="abcdefabcdef", by="ann"), 404),
         (browser.get("/plans/abcdefabcdef"), 404),
         (browser.get("/baselines", params={"name": "nobody"}), 404),
@@ -174,6 +175,23 @@ def test_forms_of_nobody_and_of_others_are_refused(browser, place):
     assert browser.post("/plans", data=own, headers=evil).status_code == 403
     header = {"x-form-token": browser.token}
     assert browser.post("/check", data=text, headers=header).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "status"),
+    [("unicode_escape", r"\ud800", 422), ("undefined", "x", 400), ("no-such", "x", 422)],
+)
+@pytest.mark.parametrize("path", ["/plans", "/login", "/check", "/baselines"])
+def test_a_form_in_a_strange_code_is_refused_and_harms_nothing(browser, path, code, text, status):
+    fields = {"form_token": browser.token, "text": text, "token": text, "name": text, "run": text}
+    parts = [
+        f'--x\r\ncontent-disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    ]
+    headers = {"content-type": f"multipart/form-data; boundary=x; charset={code}"}
+    answer = browser.post(path, content="".join(parts) + "--x--\r\n", headers=headers)
+    expected = {"/login": 401, "/check": 200}.get(path, status) if status != 400 else 400
+    assert answer.status_code == expected
 
 
 def test_with_tokens_a_browser_signs_in_first_and_lands_where_it_wanted(tmp_path):

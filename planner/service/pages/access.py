@@ -7,7 +7,7 @@ import re
 from fastapi import APIRouter, Request, Response
 
 from planner.service.desk import Served
-from planner.service.forms import Form, remember, signed_in
+from planner.service.forms import Form, form_of, remember, signed_in
 from planner.service.pages.answers import PageRoute, onward, page, secure
 from planner.service.pages.fields import text_in
 from planner.service.problems import Refused
@@ -28,7 +28,7 @@ async def ask(request: Request, next: str = "/") -> Response:  # noqa: A002 - as
 @router.post("/login")
 async def enter(request: Request, desk: Served) -> Response:
     """A session for a token. Its form has no secret of a session yet; the guard checks Origin."""
-    form = await request.form(max_files=0, max_fields=4)
+    form = await form_of(request)
     place = _own(str(form.get("next") or "/"))
     try:
         session = signed_in(desk, text_in(form, "token"))

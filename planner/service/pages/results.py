@@ -17,7 +17,7 @@ from planner.service.desk import Served
 from planner.service.forms import Form
 from planner.service.pages import pictures
 from planner.service.pages.answers import PageRoute, onward, page
-from planner.service.pages.fields import file_in, text_in
+from planner.service.pages.fields import file_in, id_in, text_in
 from planner.service.problems import absent_is_404
 from planner.service.routes.runs import Baseline, recorded
 from planner.store.repository import Store
@@ -38,7 +38,7 @@ async def list_(request: Request, desk: Served, after: After = None) -> Response
 @router.post("/runs")
 async def upload(desk: Served, form: Form) -> Response:
     """Record the runs of a file beside their plan, and show the verdict on the first."""
-    plan_id = text_in(form, "plan", 12)
+    plan_id = id_in(form, "plan")
     found = await recorded(desk, plan_id, await file_in(form, "file"))
     if len(found) > 1:
         return onward(f"/plans/{plan_id}#runs")
@@ -83,7 +83,7 @@ def _story(name: str) -> Callable[[Store], dict[str, Any]]:
 @router.post("/baselines")
 async def accept(desk: Served, form: Form) -> Response:
     """Let a name stand for a run."""
-    name, run_id = text_in(form, "name", 100), text_in(form, "run", 12)
+    name, run_id = text_in(form, "name", 100), id_in(form, "run")
     by = text_in(form, "by", 100)
     if not by.isprintable():
         raise UsageError("by: a name of printable characters")

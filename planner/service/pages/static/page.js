@@ -61,6 +61,9 @@ if (sheet) {
   sheet.addEventListener("input", draw);
   sheet.addEventListener("scroll", () => { lines.scrollTop = sheet.scrollTop; });
   document.body.addEventListener("htmx:afterSwap", draw);
+  const unchecked = () => { faults.textContent = "This could not be checked. If it lasts, load the page again."; };
+  document.body.addEventListener("htmx:responseError", unchecked);
+  document.body.addEventListener("htmx:sendError", unchecked);
   faults.addEventListener("click", (event) => {
     const { line, column } = event.target.dataset;
     if (line) go(Number(line), Number(column));
