@@ -10,8 +10,8 @@ DEVICE ?= cpu
 SHARED ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test thorough lint docs pictures format bench accuracy serving-accuracy static-accuracy public-runs inductor
-.PHONY: serve service-fuzz load lab sweep-ray wheel clean
+.PHONY: help plan test thorough lint docs format bench accuracy serving-accuracy static-accuracy
+.PHONY: public-runs inductor serve service-fuzz load lab sweep-ray wheel clean fusion-gains pictures site
 
 help:            ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ service-fuzz: $(VENV)/fuzz  ## schemathesis against the service, some minutes
 load: $(VENV)/test      ## 64 clients against the service on both databases, some minutes
 	$(BIN)/python benchmarks/service_load.py --out docs/measured/load.json
 
+fusion-gains: $(VENV)/calibrate  ## Gains, ratios and capture sizes in the pages on fusion, attention and graphs
+	$(BIN)/python docs/generate.py --apart
+
 static-accuracy: $(VENV)/test  ## Errors on public static batches, before and after ten runs, minutes
 	$(BIN)/python docs/static_runs.py
 	$(BIN)/python docs/generate.py
@@ -94,6 +97,9 @@ lab: $(VENV)/lab        ## Test the lab with torch, then measure, plan and judge
 
 sweep-ray: $(VENV)/ray  ## Test sweeps on a Ray cluster of this machine
 	$(BIN)/python -m pytest tests/cli -m ray
+
+site: $(VENV)/docs      ## Build the documentation as a site into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(VENV)/core     ## Build the wheel into dist/
 	$(PIP) install build
@@ -125,6 +131,10 @@ $(VENV)/lab: pyproject.toml | $(VENV)/bin/python
 $(VENV)/ray: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[test,ray]'
 	@touch $@ $(VENV)/core $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[docs]'
+	@touch $@ $(VENV)/core
 
 $(VENV)/service: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[service]'

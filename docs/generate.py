@@ -1,10 +1,11 @@
-"""Refresh the generated parts of the documentation: ``python docs/generate.py [--check]``.
+"""Refresh generated parts of the documentation: ``python docs/generate.py [--check] [--apart]``.
 
 A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``, an example's
 output between ``<!-- output: COMMAND -->`` and ``<!-- end -->``. The commands between
 ``<!-- session: FOLDER -->`` and ``<!-- end -->`` are run in that folder, those of a page in turn
 against one store, and what they print is put under them. With ``--check`` nothing is
-written, and the exit code is 1 when something is out of date.
+written, and the exit code is 1 when something is out of date. With ``--apart`` it does so for the
+pages whose figures take long.
 """
 
 # ruff: noqa: INP001 - a script beside the pages it refreshes
@@ -21,9 +22,12 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 from builders import (  # noqa: E402 - found through sys.path
     accuracy,
     architectures,
+    attention_rates,
     choosing,
     claims,
     commands,
+    cuda_graphs,
+    fusion_gains,
     inductor,
     kernel_shapes,
     kernels,
@@ -67,6 +71,8 @@ PAGES = (
     "docs/sweeps.md",
 )
 """Pages with generated parts."""
+APART = ("docs/attention.md", "docs/cuda-graphs.md", "docs/fusion-gains.md")
+"""Those that no test refreshes."""
 
 _PART = re.compile(
     r"<!-- (?P<kind>generated|output): (?P<what>.+?) -->\n.*?<!-- end -->", re.DOTALL
@@ -88,6 +94,9 @@ _PARTS: dict[str, Callable[[], str]] = {
     "service-routes": service.routes,
     "service-limits": service.limits,
     "service-load": service.load,
+    **{f"attention-{name}": part for name, part in attention_rates.PARTS.items()},
+    **{f"gains-{name}": part for name, part in fusion_gains.PARTS.items()},
+    **{f"graphs-{name}": part for name, part in cuda_graphs.PARTS.items()},
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},
     **{f"claims-{name}": part for name, part in claims.PARTS.items()},
@@ -140,14 +149,14 @@ def _part(what: str) -> str:
     return _PARTS_OF[name](argument) if argument else _PARTS[name]()
 
 
-def stale() -> list[str]:
+def stale(pages: tuple[str, ...] = PAGES) -> list[str]:
     """Pages that would change."""
-    return [page for page in PAGES if refreshed(read := (ROOT / page).read_text()) != read]
+    return [page for page in pages if refreshed(read := (ROOT / page).read_text()) != read]
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages that changed, or only name them."""
-    changed = stale()
+    changed = stale(APART if "--apart" in arguments else PAGES)
     for page in changed:
         if "--check" not in arguments:
             path = ROOT / page

@@ -48,6 +48,7 @@ FIELDS = {
     "q90": "90 % quantile",
     "CaptureSizes.ranges": "Runs of sizes",
     "CaptureSizes.sizes": "Single sizes",
+    "ListSpelling.separator": "Between two numbers",
     "CaptureSpec.modes": "The mode the flags select: the first that holds",
     "Pools.prefill": "Servers that compute prompts",
     "Pools.decode": "Servers that decode",

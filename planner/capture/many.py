@@ -34,6 +34,10 @@ MOST_SCHEDULES = 16
 """Schedules tried before what is left is planned one by one."""
 
 
+_PADDING = 2.0**20
+"""More rows of padding than any batch has: a batch and its padding make one number."""
+
+
 class _ContextAskedError(Exception):
     """A formula looked at a context that stands for many."""
 
@@ -109,11 +113,13 @@ class ManyProblem:
         group = self.load.groups[0]
         if len(self.load.groups) > 1 or is_array(group.new_tokens):
             return None
-        distinct, first, place = np.unique(group.count, return_index=True, return_inverse=True)
-        if len(distinct) * FEWER > len(place):
+        padding = self.load.padding_tokens
+        codes = group.count * _PADDING + padding
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        if len(first) * FEWER > len(place):
             return None
-        alone = SequenceGroup(distinct, group.new_tokens, _Unasked(), group.verified)
-        padding = self.load.padding_tokens[first]
+        counts, padding = group.count[first], padding[first]
+        alone = SequenceGroup(counts, group.new_tokens, _Unasked(), group.verified)
         load = replace(self.load, groups=(alone,), padding_tokens=padding)
         return _Batches(_ledgers(self.graph, load, self.device), place)
 

@@ -213,12 +213,17 @@ def worked(
     slot: Slot, costs: tuple[BlockCosts, ...], device: Device, estimator: Estimator
 ) -> tuple[Priceable, Estimate]:
     """Work and time of a group; ``costs`` are those of the kinds it lies in."""
-    group, rule = slot.group, slot.group.rule
-    tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
-    tiling = Tiling(tile, device.l2_bytes) if tile else None
-    work = kernel_work(group.border, costs, device, tiling)
+    group = slot.group
+    decodes = group.rule.decode_kernel if group.rule else None
+    work = kernel_work(group.border, costs, device, tiling_of(group, device))
     asked = Priceable(group.border, costs, work, group.kernel, decodes)
     return asked, estimator.estimate(asked)
+
+
+def tiling_of(group: Group, device: Device) -> Tiling | None:
+    """How a group walks its scores; None of one that has no tiles."""
+    tile = group.rule.query_tile if group.rule else None
+    return Tiling(tile, device.l2_bytes) if tile else None
 
 
 def solution(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 EXIT_CODES = {"pass": 0, "improve": 0, "regress": 1, "incomparable": 2, "too_few_samples": 2}
@@ -13,10 +14,11 @@ EXIT_CODES = {"pass": 0, "improve": 0, "regress": 1, "incomparable": 2, "too_few
     short_help="Judge a run by its plan and its baseline.",
     epilog=example("planner accept 91c0", "planner accept 91c0 --baseline main --json"),
 )
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=completing.run_ids)
 @click.option(
     "--baseline",
     metavar="NAME",
+    shell_complete=completing.baselines,
     help="The baseline to hold it against; else the newest that was recorded for the same plan.",
 )
 @db_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def command() -> None:
     short_help="Let a name stand for a run.",
     epilog=example("planner baseline set main 91c0 --by ci"),
 )
-@click.argument("name")
-@click.argument("run_id", metavar="RUN")
+@click.argument("name", shell_complete=completing.baselines)
+@click.argument("run_id", metavar="RUN", shell_complete=completing.run_ids)
 @click.option("--by", "set_by", metavar="WHO", help="Who accepts it; by default your login.")
 @db_option
 @json_option
@@ -62,7 +63,7 @@ def list_(*, db: str | None, as_json: bool) -> None:
 @command.command(
     short_help="Show what a name has stood for.", epilog=example("planner baseline show main")
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.baselines)
 @db_option
 @json_option
 def show(*, name: str, db: str | None, as_json: bool) -> None:

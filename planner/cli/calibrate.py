@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import (
     catalog_option,
     db_option,
@@ -121,7 +122,12 @@ def _row(gpu: str, engine: str, fit: Fit) -> dict[str, Any]:
     ),
 )
 @click.option(
-    "--plan", "plans", metavar="ID", multiple=True, help="Runs of this plan; by default of all."
+    "--plan",
+    "plans",
+    metavar="ID",
+    multiple=True,
+    shell_complete=completing.plan_ids,
+    help="Runs of this plan; by default of all.",
 )
 @click.option(
     "--source",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import catalog_option, example, json_option
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def command() -> None:
 @command.command(
     "list", short_help="List one kind, or all kinds.", epilog=example("planner catalog list gpus")
 )
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=completing.kinds)
 @catalog_option
 @json_option
 def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
@@ -50,8 +51,8 @@ def list_(kind: str | None, catalogs: tuple[Path, ...], as_json: bool) -> None:
     short_help="Show one entry with its sources.",
     epilog=example("planner catalog show gpus rtx-4090"),
 )
-@click.argument("kind")
-@click.argument("name")
+@click.argument("kind", shell_complete=completing.kinds)
+@click.argument("name", shell_complete=completing.entries)
 @catalog_option
 @json_option
 def show(kind: str, name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:

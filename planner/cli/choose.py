@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import (
     catalog_option,
     example,
@@ -51,7 +52,11 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     help="What GPUs and instances cost (a spec of kind prices); its hardware is searched.",
 )
 @click.option(
-    "--gpus", metavar="NAME,…", callback=_names, help="Only these GPUs; by default all with prices."
+    "--gpus",
+    metavar="NAME,…",
+    callback=_names,
+    shell_complete=completing.named("gpus"),
+    help="Only these GPUs; by default all with prices.",
 )
 @click.option(
     "--max-gpus",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import (
     catalog_option,
     db_option,
@@ -30,13 +31,20 @@ if TYPE_CHECKING:
         "planner diff specs/qwen2.5-7b-rtx4090.yaml --gpu rtx-4090,l40s,h100-sxm,h200-sxm",
     ),
 )
-@click.argument("a")
-@click.argument("b", required=False)
-@click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to plan the deployment A on.")
+@click.argument("a", shell_complete=completing.plans_or_files)
+@click.argument("b", required=False, shell_complete=completing.plans_or_files)
+@click.option(
+    "--gpu",
+    "gpus",
+    metavar="G,G,…",
+    shell_complete=completing.named("gpus"),
+    help="GPUs to plan the deployment A on.",
+)
 @set_option
 @catalog_option
 @db_option
 @model_option
+@click.option("--markdown", is_flag=True, help="Of two plans: Markdown, for a pull request.")
 @json_option
 def command(
     *,
@@ -47,6 +55,7 @@ def command(
     catalogs: tuple[Path, ...],
     db: str | None,
     cost_model: CostModel,
+    markdown: bool,
     as_json: bool,
 ) -> None:
     """Compare plans A and B, each a file or the beginning of a stored plan's id.
@@ -62,6 +71,9 @@ def command(
     if (b is None) == (gpus is None):
         hint = "planner diff --help"
         raise UsageError("diff takes two plans, or one deployment with --gpu", hint)
+    if markdown and (as_json or gpus is not None):
+        hint = "planner diff A B --markdown"
+        raise UsageError("--markdown is of two plans, without --json", hint)
     catalog = catalog_of(catalogs)
     if gpus is not None:
         plans = plans_on(deployments_in(Path(a)), gpus.split(","), sets, catalog, cost_model)
@@ -69,17 +81,20 @@ def command(
         _print_gpus(side_by_side(plans, found), as_json)
     if b is not None:
         first, second = (named_plan(name, sets, catalog, db, cost_model) for name in (a, b))
-        _print_two(diff(first, second), as_json)
+        _print_two(diff(first, second), as_json=as_json, markdown=markdown)
 
 
-def _print_two(change: PlanDiff, as_json: bool) -> None:
+def _print_two(change: PlanDiff, *, as_json: bool, markdown: bool) -> None:
     from planner.cli.common.output import show, write
     from planner.plan.values import plain
     from planner.report.diff import diff_view
+    from planner.report.diff_markdown import diff_markdown
     from planner.report.document import to_json
 
     if as_json:
         write(to_json("diff", plain(change)))
+    elif markdown:
+        write(diff_markdown(change))
     else:
         show(diff_view(change))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 
@@ -16,8 +17,19 @@ from planner.cli.common.options import db_option, example, json_option
         "planner history --baseline main --limit 200 --chart history.html",
     ),
 )
-@click.option("--plan", "plan_id", metavar="ID", help="Only runs of this plan.")
-@click.option("--baseline", metavar="NAME", help="Only runs of the plan of this baseline.")
+@click.option(
+    "--plan",
+    "plan_id",
+    metavar="ID",
+    shell_complete=completing.plan_ids,
+    help="Only runs of this plan.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    shell_complete=completing.baselines,
+    help="Only runs of the plan of this baseline.",
+)
 @click.option(
     "--limit",
     default=20,

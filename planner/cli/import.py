@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import catalog_option, example, json_option
 
 output_option = click.option(
@@ -70,7 +71,12 @@ def hf(
 @click.argument("source")
 @output_option
 @force_option
-@click.option("--gpu", metavar="NAME", help="The GPU it runs on, which no command line says.")
+@click.option(
+    "--gpu",
+    metavar="NAME",
+    shell_complete=completing.named("gpus"),
+    help="The GPU it runs on, which no command line says.",
+)
 @click.option(
     "--step",
     metavar="VALUE",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import catalog_option, example, json_option, numbers
 from planner.dtypes import DTYPES
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
         "planner intensity qwen3-30b-a3b --gpu h100-sxm,b200-sxm --precision fp8",
     ),
 )
-@click.argument("model")
+@click.argument("model", shell_complete=completing.named("models"))
 @click.option(
     "--gpu",
     "gpus",
     metavar="NAME,…",
     required=True,
+    shell_complete=completing.named("gpus"),
     help="Whose ridge to hold them against; of several, only where they cross it.",
 )
 @click.option(

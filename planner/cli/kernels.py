@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 
@@ -13,7 +14,7 @@ from planner.cli.common.options import db_option, example, json_option
         "planner kernels 91c0", "planner kernels 91c0 --steps", "planner kernels 91c0 --json"
     ),
 )
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=completing.run_ids)
 @click.option("--all", "whole", is_flag=True, help="Every kernel, and names in full.")
 @click.option("--steps", is_flag=True, help="Also one step in order, launch by launch.")
 @db_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 
 
@@ -17,9 +18,21 @@ from planner.cli.common.options import db_option, example, json_option
     type=click.IntRange(1, 10_000),
     help="The most plans to list.",
 )
-@click.option("--model", metavar="NAME", help="Only plans of this model.")
-@click.option("--gpu", metavar="NAME", help="Only plans on this GPU.")
-@click.option("--backend", metavar="NAME", help="Only plans with this engine.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=completing.named("models"),
+    help="Only plans of this model.",
+)
+@click.option(
+    "--gpu", metavar="NAME", shell_complete=completing.named("gpus"), help="Only plans on this GPU."
+)
+@click.option(
+    "--backend",
+    metavar="NAME",
+    shell_complete=completing.named("backends"),
+    help="Only plans with this engine.",
+)
 @click.option("--name", metavar="NAME", help="Only plans of deployments of this name.")
 @db_option
 @json_option

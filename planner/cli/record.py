@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, json_option
 from planner.errors import UsageError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         "planner record 3f2a --value 12.3ms --metric step",
     ),
 )
-@click.argument("plan_id", metavar="PLAN")
+@click.argument("plan_id", metavar="PLAN", shell_complete=completing.plan_ids)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--value", metavar="QUANTITY", help="One figure with its unit, in place of a file.")
 @click.option(

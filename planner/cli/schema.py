@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import example
 
 
@@ -11,7 +12,7 @@ from planner.cli.common.options import example
     short_help="Print the JSON Schema of a kind of spec.",
     epilog=example("planner schema deployment > deployment.schema.json"),
 )
-@click.argument("kind")
+@click.argument("kind", shell_complete=completing.spec_kinds)
 def command(kind: str) -> None:
     """Print the JSON Schema of a KIND of spec.
 

@@ -24,7 +24,13 @@ _PACKAGES = ("fastapi", "jinja2", "prometheus_client", "uvicorn")
     ),
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="On which port; 0 takes any that is free.",
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import db_option, example, explain_option, json_option, only_option
 
 
 @click.command(short_help="Print a stored plan.", epilog=example("planner show 3f2a"))
-@click.argument("plan_id", metavar="ID")
+@click.argument("plan_id", metavar="ID", shell_complete=completing.plan_ids)
 @db_option
 @json_option
 @explain_option

@@ -44,6 +44,8 @@ class Asked:
     shape: Any
     time_s: float
     """With weights and caches cold."""
+    taken_off: bool = False
+    """Whether it is less, not more: what the model holds that is a kernel of its own here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +218,7 @@ class CalibratedEstimator:
         """What the write of the new K and V takes as a kernel of its own."""
         size = tokens * each_bytes
         shape = ElementwiseShape(2 * size, size, tokens)
-        return self._time(elementwise.MODEL, self.constants.elementwise(), shape)
+        return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
     def _collective(self, op: Collective, site: Site) -> Part:
         fitted = self.constants.collective(op.library)
@@ -260,7 +262,9 @@ class CalibratedEstimator:
         time_s = self._time(elementwise.MODEL, fitted, ElementwiseShape(size / 2, size / 2, rows))
         return where(size > 0, time_s, fitted.floor_s), fitted
 
-    def _time(self, model: KernelModel[Any], fitted: Fitted, shape: Any) -> Number:
+    def _time(
+        self, model: KernelModel[Any], fitted: Fitted, shape: Any, *, taken_off: bool = False
+    ) -> Number:
         if is_array(*vars(shape).values()):
             return model.time_s(fitted.variant, shape, self.device, fitted.values)
         key = (
@@ -275,7 +279,7 @@ class CalibratedEstimator:
             self._seen[key] = (float(time_s), fitted)
         time_s = self._seen[key][0]
         if self._heard is not None:
-            self._heard.append(Asked(model, fitted, shape, time_s))
+            self._heard.append(Asked(model, fitted, shape, time_s, taken_off))
         return time_s
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.capture.decide import offers
 from planner.capture.solve import Solution
+from planner.capture.types import MODES
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
 from planner.plan.memory_types import MemoryPlan
@@ -42,6 +44,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    found += _uncaptured(solved)
     found += _pipeline(prepared, solved)
     if not memory.fits:
         found.append("it does not fit: the times are those of a GPU with more memory")
@@ -51,6 +54,24 @@ def notes(
     found += _other_runs(prepared, solved.engine)
     found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _uncaptured(solved: SolvedStep) -> Iterator[str]:
+    """What it costs that a step lies beyond the largest captured size."""
+    wanted, mode = offers(solved.engine).wanted, solved.decision.mode
+    usable = offers(solved.engine).modes[MODES.index(wanted)].sizes or ()
+    tokens = solved.step.tokens
+    if solved.step.kind != "decode" or mode == wanted or not usable or not tokens:
+        return
+    if tokens > usable[-1]:
+        now_s = solved.chosen.timeline.time_s
+        graph_s = solved.solver.solve("engine", wanted).timeline.time_s
+        yield (
+            f"{tokens:,} lies {tokens - usable[-1]:,} past the largest captured size: with a graph "
+            f"the step takes {show_seconds(graph_s)}, without {now_s / graph_s - 1:.1%} more; a "
+            f"slower step gathers more sequences, which stay past it. Capture up to {tokens:,} "
+            f"(`planner capture`), or hold the batch at {usable[-1]:,}"
+        )
 
 
 def _gaps(solved: SolvedStep, ideal: Solution) -> Iterator[str]:

@@ -19,6 +19,7 @@ from planner.capture.many import ManyProblem
 from planner.capture.regime import Regime, known_regime
 from planner.capture.types import MODES
 from planner.cost.engine import Engine
+from planner.errors import UsageError
 from planner.fusion.groups import limits
 from planner.fusion.types import SearchTooLarge
 from planner.graph.types import ModelGraph
@@ -52,6 +53,16 @@ def step_rows(prepared: Prepared, step: StepLoad, chunk: int = CHUNK) -> StepRow
         part = _Alike(prepared, _told_apart(picked(step, places)))
         found.put(places, part.rows(chunk))
     return found
+
+
+def captured_s(
+    prepared: Prepared, step: StepLoad, mode: Number, padding: Number, chunk: int = CHUNK
+) -> Array:
+    """Times of steps in capture modes of `MODES` and with padding of our choice, row by row.
+
+    Raises UsageError where the steps cannot be priced together.
+    """
+    return _Alike(prepared, _told_apart(step), (mode, padding)).rows(chunk).step_s
 
 
 def laid_out(question: Question, step: StepLoad) -> Iterator[tuple[Prepared, Any]]:
@@ -144,6 +155,8 @@ class _Alike:
 
     prepared: Prepared
     step: StepLoad
+    given: tuple[Number, Number] | None = None
+    """The capture mode of each row and its padding, where they are not the engine's choice."""
 
     def rows(self, chunk: int) -> StepRows:
         import numpy as np
@@ -156,6 +169,10 @@ class _Alike:
             for won, line in self._priced(places):
                 fill(found, places[won], line, won)
                 left[places[won]] = False
+        if self.given is not None and left.any():
+            raise UsageError(
+                "the search for fused kernels of this model is too large for many sizes"
+            )
         for place in np.flatnonzero(left).tolist():
             fill(found, place, self._alone(place), None)
         return found
@@ -195,7 +212,7 @@ class _Alike:
     @cached_property
     def modes(self) -> tuple[Number, Number]:
         """The capture mode of each row, and its padding."""
-        return decide_all(self.engine, self.part.load.tokens)
+        return self.given or decide_all(self.engine, self.part.load.tokens)
 
     @cached_property
     def graph(self) -> ModelGraph:

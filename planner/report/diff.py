@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
@@ -29,7 +29,7 @@ _SAME = 0.0005
 
 def diff_view(change: PlanDiff) -> RenderableType:
     """Two plans: the verdict, the parts that differ, the figures, bounds and groupings."""
-    parts: list[RenderableType] = [words(_verdict(change), "bold")]
+    parts: list[RenderableType] = [words(verdict(change), "bold")]
     if change.result_only:
         parts.append(
             words(
@@ -50,7 +50,8 @@ def diff_view(change: PlanDiff) -> RenderableType:
     return Group(*parts)
 
 
-def _verdict(change: PlanDiff) -> str:
+def verdict(change: PlanDiff) -> str:
+    """Both steps, and which is faster by how much."""
     times = f"{show_seconds(change.step_a_s)} → {show_seconds(change.step_b_s)} a step"
     if abs(change.speed_up - 1) < _SAME:
         return f"{times}: no difference"
@@ -61,30 +62,39 @@ def _verdict(change: PlanDiff) -> str:
 
 def _parts(change: PlanDiff) -> RenderableType:
     found = table(("what differs", change.a, change.b), left=(0, 1, 2))
-    found.add_row("name", words(change.name_a), words(change.name_b))
+    for row in part_rows(change):
+        found.add_row(*map(words, row))
+    return Group(words(""), found)
+
+
+def part_rows(change: PlanDiff) -> Iterator[tuple[str, str, str]]:
+    """What was asked differently: a part of the question, before, after."""
+    yield "name", change.name_a, change.name_b
     for part in change.parts:
         same = part.before == part.after
         after = f"{part.after} (differs in its details)" if same else part.after
-        found.add_row(words(part.part.replace("_", " ")), words(part.before), words(after))
-    return Group(words(""), found)
+        yield part.part.replace("_", " "), part.before, after
 
 
 def _figures(change: PlanDiff) -> RenderableType:
     found = table(("a step", change.a, change.b, "a ÷ b"))
-    a_bytes, b_bytes = change.hbm_bytes
-    a_kernels, b_kernels = change.kernels
-    found.add_row(
-        "time", show_seconds(change.step_a_s), show_seconds(change.step_b_s), ratio(change.speed_up)
-    )
-    found.add_row("time without fixed costs", DASH, DASH, ratio(change.roofline_speed_up))
-    found.add_row("HBM bytes", show_bytes(a_bytes), show_bytes(b_bytes), _over(a_bytes, b_bytes))
-    found.add_row("kernels", f"{a_kernels:,}", f"{b_kernels:,}", _over(a_kernels, b_kernels))
-    found.add_row("CUDA Graph", *map(words, change.modes), "")
-    found.add_row("fits", *(yes_no(fits) for fits in change.fits), "")
-    rooms, held = change.kv_tokens, change.sequences
-    found.add_row("room for KV, tokens", *(f"{room:,}" for room in rooms), _over(*rooms))
-    found.add_row("most sequences", *map(optional_count, held), "")
+    for row in figure_rows(change):
+        found.add_row(*map(words, row))
     return Group(words(""), found)
+
+
+def figure_rows(change: PlanDiff) -> Iterator[tuple[str, ...]]:
+    """What follows: a figure, before, after, before ÷ after."""
+    times = map(show_seconds, (change.step_a_s, change.step_b_s))
+    sizes, counts, rooms = change.hbm_bytes, change.kernels, change.kv_tokens
+    yield "time", *times, ratio(change.speed_up)
+    yield "time without fixed costs", DASH, DASH, ratio(change.roofline_speed_up)
+    yield "HBM bytes", *map(show_bytes, sizes), _over(*sizes)
+    yield "kernels", *(f"{count:,}" for count in counts), _over(*counts)
+    yield "CUDA Graph", *change.modes, ""
+    yield "fits", *map(yes_no, change.fits), ""
+    yield "room for KV, tokens", *(f"{room:,}" for room in rooms), _over(*rooms)
+    yield "most sequences", *map(optional_count, change.sequences), ""
 
 
 def _over(a: float, b: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import UsageError
 from planner.serving.pace import Pace
+from planner.serving.played import Entry, Played, Transfer
 from planner.serving.replica import Replica, Step
 from planner.serving.requests import Request, drawn, gaps, recorded
 from planner.serving.types import Demand
@@ -21,50 +22,6 @@ _WARM_ROUNDS = 2
 """Requests of each user before any is counted."""
 _WARM_SHARE = 0.25
 """Of the counted requests of an open loop, as many as come before them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What one server did in a while."""
-
-    start_s: float
-    end_s: float
-    device_s: float
-    kv_share: float
-    running: int
-    waiting: int
-    tokens: float
-    """Tokens that were handed out."""
-    gaps: tuple[tuple[float, int], ...] = ()
-    """Seconds that sequences waited since their token before, each with how many waited so."""
-
-
-@dataclass(frozen=True)
-class Played:
-    """What a run left behind."""
-
-    counted: tuple[Request, ...]
-    """Served requests that count, in the order they were sent."""
-    refused: int
-    start_s: float
-    end_s: float
-    """When counting began and ended."""
-    logs: tuple[tuple[Entry, ...], ...]
-    """Of each server in turn."""
-    evictions: tuple[int, ...]
-
-    @property
-    def duration_s(self) -> float:
-        """Seconds that count."""
-        return self.end_s - self.start_s
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """How the KV of a prompt comes from a prefill server to one that decodes."""
-
-    latency_s: float
-    s_per_token: float
 
 
 def play(
@@ -163,7 +120,9 @@ class _Server:
         tokens += sum(not seq.todo for seq, _ in step.chunks)
         busy_s = step.repeats * step.took.device_s
         gaps = self._pace.gaps(step, left, self.env.now)
-        self.log.append(Entry(start_s, self.env.now, busy_s, kv_share, *state, tokens, gaps))
+        decoded = None if step.chunks else (step.decoding, step.repeats)
+        did = (kv_share, *state, tokens, gaps, decoded)
+        self.log.append(Entry(start_s, self.env.now, busy_s, *did))
         for request in left:
             self.left(self, request)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from planner.errors import SpecError
 from planner.plan.assemble import assemble
 from planner.plan.identity import digest
-from planner.plan.load import decode, drafted
+from planner.plan.load import StepLoad, decode, drafted, step_load
+from planner.plan.serving_types import ServingPlan
 from planner.plan.types import Plan
 from planner.plan.values import plain
 from planner.serving.closed import serve
@@ -26,11 +27,22 @@ def plan_question(question: Question) -> Plan:
     if workload is None or workload.batch is not None:
         return assemble(question)
     serving = serve(question) if workload.rate is None else serve_rate(question)
-    context = serving.input + (serving.output + 1) // 2
-    load = decode(serving.decode.sequences, context, drafted(question.deployment))
-    plan = assemble(question, load)
+    plan = assemble(question, _steady_step(question, serving))
     result = digest([plan.result_hash, plain(serving)])
     return replace(plan, result_hash=result, serving=serving)
+
+
+def planned_step(question: Question, plan: Plan) -> StepLoad:
+    """The step whose kernels are those of a question's plan."""
+    if plan.serving is None:
+        return step_load(question.deployment)
+    return _steady_step(question, plan.serving)
+
+
+def _steady_step(question: Question, serving: ServingPlan) -> StepLoad:
+    """The decode step of users or a rate in their steady state."""
+    context = serving.input + (serving.output + 1) // 2
+    return decode(serving.decode.sequences, context, drafted(question.deployment))
 
 
 def _check_steady(question: Question) -> None:

@@ -13,9 +13,10 @@ from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.plan.serving_types import ServingPlan
 from planner.plan.speculation import yielded
 from planner.serving.closed import serve
-from planner.serving.events import Played, Transfer, play
+from planner.serving.events import play
 from planner.serving.open import serve_rate
 from planner.serving.percentiles import Spread, spread
+from planner.serving.played import Played, Transfer
 from planner.serving.replica import Replica
 from planner.serving.room import room
 from planner.serving.setup import Setup, setup
@@ -86,6 +87,32 @@ def simulate(
     the rows of ``workload.trace``. Raises SpecError for a workload that is no run of requests and
     where none of them fits, UsageError for an engine that serves none and without SimPy.
     """
+    sites, demand, played = _played(question, requests, seed, trace)
+    most = _saturation(question, sites, demand, seed) if demand.per_s else None
+    found = _figures(played, sites, demand, seed, most)
+    return replace(found, steady=_steady(question))
+
+
+def decoded(
+    question: Question, *, requests: int | None = None, seed: int = 0, trace: tuple[Sent, ...] = ()
+) -> dict[int, int]:
+    """The steps of the same run that decode alone, by their sequences, over the counted time.
+
+    Of pools those of the servers that decode. Raises as `simulate` does.
+    """
+    sites, _, played = _played(question, requests, seed, trace)
+    found: dict[int, int] = {}
+    for log in played.logs[-sites[-1].count :]:
+        for entry in log:
+            if entry.decoded and played.start_s < entry.end_s <= played.end_s:
+                batch, steps = entry.decoded
+                found[batch] = found.get(batch, 0) + steps
+    return dict(sorted(found.items()))
+
+
+def _played(
+    question: Question, requests: int | None, seed: int, trace: tuple[Sent, ...]
+) -> tuple[tuple[_Site, ...], Demand, Played]:
     workload = question.deployment.workload
     if workload is None or workload.batch is not None:
         place = question.deployment.origin.at("workload" if workload else "step")
@@ -99,9 +126,7 @@ def simulate(
         first = sites[0].setup
         room_for = f"room for {first.pool_tokens:,} tokens, of {first.longest:,} each at most"
         raise SpecError([place.fault(f"not one of these requests fits: {room_for}")])
-    most = _saturation(question, sites, demand, seed) if demand.per_s else None
-    found = _figures(played, sites, demand, seed, most)
-    return replace(found, steady=_steady(question))
+    return sites, demand, played
 
 
 def _play(question: Question, sites: tuple[_Site, ...], demand: Demand, seed: int) -> Played:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.serving.events import Entry, Played
 from planner.serving.percentiles import Spread, weighted
+from planner.serving.played import Entry, Played
 
 
 @dataclass(frozen=True)

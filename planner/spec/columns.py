@@ -94,7 +94,12 @@ def is_text(name: str) -> bool:
 def known_columns() -> tuple[str, ...]:
     """Every name that has a meaning; ``backend.flags.NAME`` stands for all flags."""
     measured = (f"{MEASURED}.{name}" for name in FIGURES)
-    return (ID, *dict.fromkeys(_leaves(DeploymentSpec, "")), *measured, *RESULTS)
+    return (ID, *deployment_paths(), *measured, *RESULTS)
+
+
+def deployment_paths() -> tuple[str, ...]:
+    """Dotted paths of all fields of a deployment; ``backend.flags.NAME`` stands for all flags."""
+    return tuple(dict.fromkeys(_leaves(DeploymentSpec, "")))
 
 
 def _column(cell: Cell, name: str) -> Column:

@@ -14,7 +14,6 @@ from planner.spec.kinds.backend import (
     FlagSpec,
     FormatRule,
     FusionRule,
-    HostSpec,
     KernelName,
     Limit,
     OpPatterns,
@@ -44,7 +43,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
-from planner.spec.kinds.choices import BytesChoice, Choice, TimeChoice
+from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,
     Decode,
@@ -68,6 +67,7 @@ from planner.spec.kinds.gpu import (
     GpuMemory,
     GpuSpec,
 )
+from planner.spec.kinds.host import HostSpec
 from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.model import (
     BlockCycle,
@@ -131,6 +131,7 @@ __all__ = [
     "KernelRows",
     "Lever",
     "Limit",
+    "ListSpelling",
     "LoopRule",
     "MeasuredRuns",
     "Memory",

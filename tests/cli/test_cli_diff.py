@@ -77,3 +77,13 @@ def test_a_diff_says_how_much_each_holds(run, deployment):
     assert document["kv_tokens"] == [one["kv_tokens"], 2 * two["memory"]["kv_tokens"]]
     assert document["sequences"][1] == 2 * two["memory"]["max_batch"]
     assert "room for KV, tokens" in run("diff", first, two["plan_id"]).out
+
+
+def test_markdown_is_of_two_plans(run, deployment, two):
+    shown = run("diff", two[0], two[1], "--markdown")
+    assert shown.code == 0
+    assert shown.out.startswith("**")
+    for words in (("--gpu", "l40s"), (two[1], "--json")):
+        outcome = run("diff", deployment, *words, "--markdown")
+        assert outcome.code == 2
+        assert "--markdown is of two plans" in outcome.err

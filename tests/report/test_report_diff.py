@@ -7,6 +7,7 @@ from report_plans import CATALOG, CHAT, assert_fits, plan, text
 
 from planner.plan.diff import diff, side_by_side
 from planner.report.diff import diff_view, gpus_view
+from planner.report.diff_markdown import diff_markdown
 
 GPUS = ("rtx-4090", "l40s", "h100-sxm", "h200-sxm")
 
@@ -69,3 +70,28 @@ def test_a_gpu_that_is_faster_but_too_small_is_not_called_fastest():
     big = plan("llama-3.3-70b-4xh100", "parallel.tensor=1", "price=null")
     found = side_by_side({"h100-sxm": big}, {"h100-sxm": CATALOG.find("gpu", "h100-sxm")})
     assert "it fits none of these GPUs" in text(gpus_view(found))
+
+
+def test_a_diff_as_markdown_says_what_the_table_says():
+    before, after = plan(), plan(CHAT, "precision.kv_cache=fp8")
+    change = diff(before, after)
+    shown = diff_markdown(change)
+    by = before.step.time_s / after.step.time_s
+    assert f"{after.plan_id} is {by:.2f}× faster than {before.plan_id}**" in shown
+    assert f"| kernels | {change.kernels[0]:,} | {change.kernels[1]:,} |" in shown
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {4, 5}  # of three columns and of four
+
+
+def test_names_of_users_are_no_markdown():
+    change = replace(diff(plan(), plan(CHAT, "step.decode.batch=8")), name_b="a|b <i>*@all*")
+    assert r"a\|b \<i\>\*\@all\*" in diff_markdown(change)
+
+
+def test_markdown_of_one_plan_twice_is_two_lines():
+    assert diff_markdown(diff(plan(), plan())).count("\n\n") == 1
+
+
+def test_markdown_says_first_when_it_does_not_fit():
+    change = replace(diff(plan(), plan(CHAT, "step.decode.batch=8")), fits=(True, False))
+    assert diff_markdown(change).split("\n\n")[1] == "**It does not fit.**"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from planner.cli.common import completing
 from planner.registry import nearest
 from planner.report.parts import PARTS
 
@@ -20,6 +21,7 @@ set_option = click.option(
     "sets",
     metavar="PATH=VALUE",
     multiple=True,
+    shell_complete=completing.settings,
     help="Change a field of the file, as in step.decode.batch=32. May be repeated.",
 )
 catalog_option = click.option(
@@ -36,9 +38,19 @@ families_option = click.option(
     "--family", "families", multiple=True, help="Kernel family; by default all."
 )
 gpus_option = click.option(
-    "--gpu", "gpus", multiple=True, help="GPU by catalogue name; by default all."
+    "--gpu",
+    "gpus",
+    multiple=True,
+    shell_complete=completing.named("gpus"),
+    help="GPU by catalogue name; by default all.",
 )
-engines_option = click.option("--engine", "engines", multiple=True, help="Backend; by default all.")
+engines_option = click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    shell_complete=completing.named("backends"),
+    help="Backend; by default all.",
+)
 db_option = click.option(
     "--db",
     metavar="URL",

@@ -78,8 +78,9 @@ def subject(names: Sequence[str], gpus: str | None, asked: Asked) -> Subject:
 
 def gpu_columns(file: Path, gpus: str, asked: Asked) -> tuple[GpuColumn, ...]:
     """One deployment on several GPUs."""
-    load = deployments_in(file)
-    plans = plans_on(load, gpus.split(","), asked.sets, asked.catalog, asked.cost_model)
+    plans = plans_on(
+        deployments_in(file), gpus.split(","), asked.sets, asked.catalog, asked.cost_model
+    )
     return side_by_side(plans, {name: asked.catalog.find("gpu", name) for name in plans})
 
 

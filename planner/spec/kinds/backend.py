@@ -8,7 +8,8 @@ from pydantic import Field
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
-from planner.spec.kinds.choices import Choice, TimeChoice
+from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
+from planner.spec.kinds.host import HostSpec
 from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
@@ -250,19 +251,9 @@ class CaptureSpec(Spec):
         (), description="The first whose conditions hold; without any, each size met is captured"
     )
     pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
-
-
-class HostSpec(Spec):
-    """Fixed costs of getting kernels to run."""
-
-    launch: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per kernel launch")
-    replay: tuple[TimeChoice, ...] = Field(min_length=1, description="Host time per graph replay")
-    kernel: tuple[TimeChoice, ...] = Field(
-        min_length=1, description="Device time a launched kernel takes beyond its work"
-    )
-    graph_node: tuple[TimeChoice, ...] = Field(
-        min_length=1, description="Device time a graph node takes beyond its work"
-    )
+    graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")
+    graph_memory: tuple[BytesChoice, ...] = Field((), description="GPU memory of one graph")
+    spelling: tuple[ListSpelling, ...] = Field((), description="How captured sizes are chosen")
 
 
 class BackendSpec(CatalogSpec):

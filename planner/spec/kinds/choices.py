@@ -26,6 +26,15 @@ class TimeChoice(Spec):
     note: str | None = None
 
 
+class ListSpelling(Spec):
+    """How a list of numbers is written for the engine."""
+
+    when: Conditions = Field(default_factory=dict)
+    text: str = Field(description="What to paste; `%s` stands for the list")
+    separator: str = ", "
+    source: str | None = None
+
+
 class BytesChoice(Spec):
     """A documented amount of memory that holds under conditions."""
 

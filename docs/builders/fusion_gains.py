@@ -1,0 +1,184 @@
+"""Published gains of fused kernels, and kernels a layer, beside what the planner says.
+
+The rows of docs/measured/fusion-gains.csv and layer-kernels.csv. Made by `make fusion-gains`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from builders.markup import table
+from builders.planned import linked, planned, question_of
+from planner.capture.solve import SolvedRun
+from planner.plan.load import step_load
+from planner.plan.prepare import prepare
+from planner.plan.solve import solve_step
+from planner.plan.types import KernelRow, Plan
+
+FOLDER = Path(__file__).resolve().parents[1] / "measured"
+GAINS, COUNTS = FOLDER / "fusion-gains.csv", FOLDER / "layer-kernels.csv"
+WITHIN = 1.5
+_BATCHES = (1, 4, 16, 64, 256)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A published gain and the planner's."""
+
+    cells: Mapping[str, str]
+    predicted: float
+
+    @property
+    def stated(self) -> float:
+        """As its source says it."""
+        return float(self.cells["stated"])
+
+    @property
+    def near(self) -> bool:
+        """Whether the two are within the factor of each other, or both nothing."""
+        low, high = sorted((self.predicted, self.stated))
+        return low > 0 and high / low <= WITHIN
+
+
+@cache
+def gains() -> tuple[Gain, ...]:
+    """Every published gain with the planner's figure."""
+    with GAINS.open(encoding="utf-8", newline="") as stream:
+        return tuple(Gain(row, _predicted(row)) for row in csv.DictReader(stream))
+
+
+def _predicted(cells: Mapping[str, str]) -> float:
+    """The planner's figure; the most over batches where the row names none."""
+    text = cells["deployment"]
+    batches = _BATCHES if "BATCH" in text else (0,)
+    return max(_figure(text.replace("BATCH", str(batch)), cells) for batch in batches)
+
+
+def _figure(text: str, cells: Mapping[str, str]) -> float:
+    kind = cells["figure"]
+    if kind == "floor":
+        return _floor_s(planned(text))
+    if kind == "saved":
+        return _saved_s(text, cells)
+    return _apart(text, cells["before"]) if kind == "apart" else _gain(text, cells)
+
+
+def _gain(text: str, cells: Mapping[str, str]) -> float:
+    """By how much more a step yields with the flags turned."""
+    before, after = (planned(text, cells[side]).step.time_s for side in ("before", "after"))
+    return before / after - 1
+
+
+def _floor_s(plan: Plan) -> float:
+    """What one launch of the layer takes beside its work: the mean over kernels of one launch,
+    attention and collectives left out.
+    """
+    layers = max(kernel.repeat for kernel in plan.kernels)
+    fixed = [
+        kernel.fixed_s
+        for kernel in _of_layers(plan)
+        if kernel.repeat == layers and kernel.launches == 1 and not kernel.link_bytes
+        if "attention.scores" not in kernel.nodes
+    ]
+    return sum(fixed) / len(fixed)
+
+
+def _saved_s(text: str, cells: Mapping[str, str]) -> float:
+    """Time that one fused kernel of a layer saves against its parts."""
+    before, after = (planned(text, cells[side]) for side in ("before", "after"))
+    layers = max(kernel.repeat for kernel in before.kernels)
+    return (before.step.time_s - after.step.time_s) / (2 * layers)
+
+
+def _apart(text: str, names: str) -> float:
+    """The gain over a step that runs parts of some kernels as kernels of their own.
+
+    ``names`` are nodes: joined by + they run together, by | apart, by ; in another kernel.
+    """
+    question = question_of(text)
+    solved = solve_step(prepare(question), step_load(question.deployment), ())
+    mode, fixed = solved.decision.mode, solved.fixed
+    problem = solved.solver.problem("engine", mode)
+    alone: dict[frozenset[str], float] = {}
+    for number, slot in enumerate(problem.layout.slots):
+        nodes = frozenset(name for _, name in slot.group.nodes)
+        alone[nodes] = float(problem.priced(number).kernel(mode, fixed).time.time_s)
+    saved_s = 0.0
+    for kernel in names.split(" ; "):
+        parts = [frozenset(part.split("+")) for part in kernel.split(" | ")]
+        whole = frozenset[str]().union(*parts)
+        times = _times(solved.chosen.runs, whole)
+        saved_s += times * (sum(alone[part] for part in parts) - alone[whole])
+    return saved_s / float(solved.chosen.timeline.time_s)
+
+
+def _times(runs: tuple[SolvedRun, ...], names: frozenset[str]) -> int:
+    """How often a step runs the kernel that holds these nodes."""
+    return sum(
+        run.times
+        for run in runs
+        for kernel in run.kernels
+        if {name for _, name in kernel.group.nodes} == names
+    )
+
+
+def _of_layers(plan: Plan) -> list[KernelRow]:
+    layers = max(kernel.repeat for kernel in plan.kernels)
+    return [kernel for kernel in plan.kernels if kernel.repeat >= layers - 1]
+
+
+def published() -> str:
+    """Every gain, as published and as predicted."""
+    rows = (
+        (
+            linked(gain.cells["case"], gain.cells["source"]),
+            gain.cells["what"],
+            _said(gain.stated, gain.cells),
+            _said(gain.predicted, gain.cells),
+            f"{gain.predicted / gain.stated:.2f}" if gain.stated > 0 else "",
+            "yes" if gain.near else "**no**",
+            gain.cells["note"],
+        )
+        for gain in gains()
+    )
+    header = ("case", "configuration", "published", "planner", "ratio", "within 1.5", "about it")
+    return table(header, rows)
+
+
+def _said(value: float, cells: Mapping[str, str]) -> str:
+    upper = "up to " if cells["bound"] == "most" else ""
+    if cells["figure"] in {"floor", "saved"}:
+        return f"{upper}{value * 1e6:.1f} us"
+    return f"{upper}{100 * value:.1f} %"
+
+
+def counts() -> str:
+    """Kernels of one decoder layer: as counted from the engine's code, and as planned."""
+    with COUNTS.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return table(
+        ("model", "how it runs", "counted in the code", "planner", "inside"), map(_count, rows)
+    )
+
+
+def _count(cells: Mapping[str, str]) -> tuple[str, ...]:
+    plan = planned(cells["deployment"], cells["flags"])
+    layers = max(kernel.repeat for kernel in plan.kernels)
+    found = round(sum(k.launches * k.repeat for k in _of_layers(plan)) / layers)
+    low, high = int(cells["low"]), int(cells["high"])
+    said = f"{low}" if low == high else f"{low} to {high}"
+    inside = "yes" if low <= found <= high else "**no**"
+    return cells["model"], cells["how"], said, f"{found}", inside
+
+
+def summary() -> str:
+    """How many gains come out within the factor."""
+    near = sum(gain.near for gain in gains())
+    return f"{near} of {len(gains())} published gains come out within a factor of {WITHIN}."
+
+
+PARTS = {"gains": published, "counts": counts, "summary": summary}
