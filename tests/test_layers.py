@@ -39,6 +39,7 @@ ONLY_IN = {
     "click": {"planner/cli"},
     "networkx": {"planner/graph", "planner/cost", "planner/fusion"},
     "fastapi": {"planner/service"},
+    "jinja2": {"planner/service/pages"},
     "torch": {"planner/lab", "planner/importers/exported"},
     "onnx": {"planner/importers/exported"},
     "altair": {"planner/charts", "planner/calibrate"},

@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
 from planner.service import jobs
+from planner.service.album import Album
 from planner.service.metrics import Metrics
 from planner.service.sessions import Sessions
 from planner.service.settings import Settings
@@ -34,6 +35,7 @@ class Desk:
         self.catalog = catalog
         self.sessions = Sessions()
         self.metrics = Metrics()
+        self.album = Album()
         self.workers = Workers(settings.workers, limits.waiting, limits.memory_bytes)
         self.sweeps = Sweeps(settings)
         self.draining = asyncio.Event()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+from typing import Annotated
+
+from fastapi import Depends, Request, Response
+from starlette.datastructures import FormData
 
 from planner.service.desk import Desk, desk_of
 from planner.service.guard import cookie_of
 from planner.service.problems import Refused
 from planner.service.sessions import COOKIE, FORM_FIELD, FORM_HEADER, LIFE_S
 from planner.service.tokens import Access
+
+_FIELDS = 80
 
 
 def session_of(request: Request) -> str:
@@ -35,19 +40,33 @@ def signed_in(desk: Desk, token: str) -> str:
 
 
 def remember(response: Response, session: str, *, secure: bool) -> None:
-    """Give the browser its session, unreadable for scripts and never sent from other sites."""
+    """Give the browser its session, unreadable for scripts.
+
+    Links from other sites lead in with it; what other sites send does not bring it.
+    """
     response.set_cookie(
-        COOKIE, session, max_age=LIFE_S, httponly=True, samesite="strict", secure=secure, path="/"
+        COOKIE, session, max_age=LIFE_S, httponly=True, samesite="lax", secure=secure, path="/"
     )
 
 
-async def own_form(request: Request) -> None:
+async def form_of(request: Request) -> FormData:
+    """The form that was sent. Raises Refused where it is of a code that says nothing."""
+    try:
+        return await request.form(max_files=1, max_fields=_FIELDS)
+    except UnicodeError:
+        raise Refused(400, "this form is in no code that is read here", "send UTF-8") from None
+
+
+async def own_form(request: Request) -> FormData:
     """A dependency of routes that forms are sent to: the token of the form, or of its header.
 
     Raises Refused for a form that was not shown to this browser.
     """
-    offered = request.headers.get(FORM_HEADER)
-    if offered is None:
-        offered = str((await request.form()).get(FORM_FIELD, ""))
+    form = await form_of(request)
+    offered = request.headers.get(FORM_HEADER) or str(form.get(FORM_FIELD, ""))
     if not desk_of(request).sessions.form_is_own(cookie_of(request.headers), offered):
         raise Refused(403, "this form is too old, or not of this page", "load the page again")
+    return form
+
+
+Form = Annotated[FormData, Depends(own_form)]

@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from planner.service.desk import Desk
@@ -33,7 +35,7 @@ HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without it browsers send forms as of no origin
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -102,9 +104,7 @@ class _Guarded:
             try:
                 self._check()
             except Refused as error:
-                answer = problem(
-                    error.status_code, error.detail, hint=error.hint, headers=error.headers
-                )
+                answer = self._refusal(error)
                 await answer(it.scope, self._receive, self._send)
                 return
             await app(it.scope, self._receive, self._send)
@@ -118,6 +118,18 @@ class _Guarded:
         finally:
             self._desk.buffered_bytes -= it.received_bytes
             self._told()
+
+    def _refusal(self, error: Refused) -> Response:
+        """A browser that has no session is led to where it gets one."""
+        it = self._it
+        path = it.scope["path"]
+        shown = "text/html" in it.headers.get("accept", "") and not path.startswith("/api/")
+        reads = it.scope["method"] in SAFE
+        if error.status_code == HTTPStatus.UNAUTHORIZED and reads and shown:
+            query = (it.scope.get("query_string") or b"").decode("ascii", "replace")
+            place = f"{path}?{query}" if query else path
+            return RedirectResponse(f"/login?{urlencode({'next': place})}", 303)
+        return problem(error.status_code, error.detail, hint=error.hint, headers=error.headers)
 
     def _check(self) -> None:
         raw = self._it.scope.get("raw_path") or b""

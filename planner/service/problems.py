@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -114,48 +115,60 @@ def absent_is_404() -> Iterator[None]:
         raise Refused(404, error.message, error.hint) from error
 
 
-def problem_of(error: PlannerError) -> Response:
-    """The answer to an error of the input, or of the surroundings."""
+@dataclass(frozen=True)
+class Told:
+    """An error as clients are told of it, in JSON or as a page."""
+
+    status: int
+    detail: str
+    hint: str | None = None
+    faults: tuple[Fault, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def told(error: Exception) -> Told:
+    """What is said of an error of the input, or of the surroundings."""
     if isinstance(error, SpecError):
         first = error.faults[0]
         more = len(error.faults) - 1
         detail = f"{first.message}, and {more} more" if more else first.message
-        return problem(422, detail, hint=first.hint, faults=error.faults)
+        return Told(422, detail, first.hint, tuple(error.faults))
     if isinstance(error, ImportRefused):
         fault = Fault(error.where, error.reason, error.hint)
-        return problem(422, error.reason, hint=error.hint, faults=[fault])
+        return Told(422, error.reason, error.hint, (fault,))
     if isinstance(error, StoreError):
         _LOG.error("store: %s", error)
-        return problem(503, "the store does not answer", headers={"Retry-After": RETRY_S})
+        return Told(503, "the store does not answer", headers={"Retry-After": RETRY_S})
     if isinstance(error, UsageError):
-        return problem(422, error.message, hint=error.hint)
-    return problem(422, str(error))
+        return Told(422, error.message, error.hint)
+    return _told_of_request(error)
+
+
+def _told_of_request(error: Exception) -> Told:
+    if isinstance(error, RequestValidationError):
+        return Told(422, "; ".join(_sentence(each) for each in error.errors()[:20]))
+    if isinstance(error, HTTPException):
+        hint = error.hint if isinstance(error, Refused) else None
+        return Told(error.status_code, str(error.detail), hint, headers=error.headers or {})
+    return Told(422, str(error))
+
+
+def problem_of(error: Exception) -> Response:
+    """The answer to an error of the input, or of the surroundings."""
+    it = told(error)
+    return problem(it.status, it.detail, hint=it.hint, faults=it.faults, headers=it.headers)
 
 
 def install(app: FastAPI) -> None:
     """Let every error of an app be a problem."""
-    app.add_exception_handler(PlannerError, _planner_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
+    for kind in (PlannerError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
 
 
-async def _planner_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, PlannerError)
+async def _answer(_: Request, error: Exception) -> Response:
     return problem_of(error)
-
-
-async def _invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    told = [_sentence(each) for each in error.errors()[:20]]
-    return problem(422, "; ".join(told))
 
 
 def _sentence(each: Mapping[str, Any]) -> str:
     place = ".".join(str(part)[:60] for part in each.get("loc", ()))
     return f"{place}: {each.get('msg', 'is wrong')}"
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    hint = error.hint if isinstance(error, Refused) else None
-    return problem(error.status_code, str(error.detail), hint=hint, headers=error.headers)

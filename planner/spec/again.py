@@ -12,9 +12,9 @@ from planner.spec.types import DeploymentSpec
 _UNITS = (("price", "USD/h"), ("host.launch", "s"))
 
 
-def deployment_again(document: Mapping[str, Any], name: str) -> DeploymentSpec:
-    """The deployment in a plan's JSON; ``name`` is what faults call it. Raises SpecError."""
-    data = json.loads(json.dumps(document))
+def spec_again(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The deployment in a plan's JSON as plain data that a spec may hold."""
+    data: dict[str, Any] = json.loads(json.dumps(document))
     for path, unit in _UNITS:
         *parents, last = path.split(".")
         place = data
@@ -22,4 +22,10 @@ def deployment_again(document: Mapping[str, Any], name: str) -> DeploymentSpec:
             place = place.get(parent) or {}
         if place.get(last) is not None:
             place[last] = f"{place[last]!r} {unit}"
-    return cast("DeploymentSpec", load_text(json.dumps(data), name, "deployment"))
+    return data
+
+
+def deployment_again(document: Mapping[str, Any], name: str) -> DeploymentSpec:
+    """The deployment in a plan's JSON; ``name`` is what faults call it. Raises SpecError."""
+    text = json.dumps(spec_again(document))
+    return cast("DeploymentSpec", load_text(text, name, "deployment"))

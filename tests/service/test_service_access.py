@@ -117,7 +117,7 @@ def test_every_answer_carries_the_headers_that_keep_browsers_safe(client):
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert "server" not in headers
 
 

@@ -23,7 +23,7 @@ from planner.service.models import API, answer, problems
 from planner.service.problems import absent_is_404
 from planner.spec.question import CostModel
 from planner.store.repository import Store
-from planner.store.types import StoredPlan
+from planner.store.types import PlanRow, StoredPlan
 
 router = APIRouter(prefix=API, tags=["plans"])
 
@@ -93,13 +93,20 @@ async def list_(
     name: Name = None,
 ) -> Response:
     """Plans that match exactly, a page at a time."""
+    wanted = {"model": model, "gpu": gpu, "backend": backend, "name": name}
+    rows, following = await listed(desk, limit, after, **wanted)
+    return answer("plans", {"plans": [vars(row) for row in rows], "next": following})
+
+
+async def listed(
+    desk: Desk, limit: int, after: str | None, **wanted: str | None
+) -> tuple[list[PlanRow], str | None]:
+    """A page of plans that match, and what ``after`` takes for the next one."""
     place = _place(after)
-    rows = await desk.read(
-        lambda store: store.plans(limit + 1, model, gpu, backend, name, after=place)
-    )
+    rows = await desk.read(lambda store: store.plans(limit + 1, **wanted, after=place))
     page = rows[:limit]
     more = f"{page[-1].plan_id}.{page[-1].result_hash}" if len(rows) > limit else None
-    return answer("plans", {"plans": [vars(row) for row in page], "next": more})
+    return page, more
 
 
 def _place(after: str | None) -> tuple[str, str] | None:

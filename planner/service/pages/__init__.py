@@ -1,0 +1,1 @@
+"""The page: what the interface serves, for people with a browser."""
