@@ -151,6 +151,11 @@ SPEC = {
         "step.decode.batch: must be greater than 0, got 0",
     ),
     "too many": (deployment("batch: 16", "batch: 2000000"), "15:12", "must be at most 1,000,000"),
+    "launch of ages": (
+        STEP + "host: {launch: 1e300 s}\n",
+        "4:16",
+        "must be at most 1, got '1e300 s'",
+    ),
     "share above one": (deployment("0.9", "1.1"), "12:23", "must be at most 1, got 1.1"),
     "tensor zero": (
         deployment("tensor: 1", "tensor: 0"),

@@ -214,7 +214,9 @@ class Host(Spec):
     """The machine around the GPU."""
 
     launch: Seconds | None = Field(
-        None, description="Host time per kernel launch; a slow CPU makes eager decode slow"
+        None,
+        le=1,
+        description="Host time per kernel launch, up to 1 s; a slow CPU makes eager decode slow",
     )
     cpu: str | None = None
 
