@@ -1,4 +1,4 @@
-"""``planner chart``: a picture of a plan, a comparison, a choice or a history."""
+"""``planner chart``: a picture of a plan, a comparison or a choice."""
 
 from __future__ import annotations
 
