@@ -225,7 +225,9 @@ SO400M = {
 }
 
 
-def llava(kind: str, model_type: str, text: dict[str, Any], tower: dict[str, Any], **more: Any) -> Any:
+def llava(
+    kind: str, model_type: str, text: dict[str, Any], tower: dict[str, Any], **more: Any
+) -> Any:
     """LLaVA of some generation, with its own projector."""
     return {
         "architectures": [f"{kind}ForConditionalGeneration"],

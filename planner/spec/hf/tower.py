@@ -33,6 +33,8 @@ class Tower(Draft):
     """Pixels at a side of a patch."""
     side: int = 0
     """Pixels at a side of the image that was counted."""
+    merged: int = 1
+    """Patches that become one token of the prompt."""
     modules: Modules = field(default_factory=Modules)
 
     def stack(self, first: str, layers: list[Use], *ends: str) -> None:

@@ -109,7 +109,7 @@ def with_positions(made: Tower) -> None:
 
 def free(made: Tower, merge: int) -> None:
     """The rows of an image for a tower that takes any, ``merge`` patches to a token's side."""
-    unit = merge * made.patch
+    unit, made.merged = merge * made.patch, merge**2
     made.side = unit * math.ceil(SIDE / unit)
     made.tokens = (made.side // made.patch) ** 2
 

@@ -53,7 +53,8 @@ def internvl(parts: Parts) -> Tower | str:
     joined, side = round(1 / ratio) if 1 / _MOST <= ratio <= 1 else 0, grid(made, 448)
     if (not joined or side % joined) and not config.faults:
         parts.outer.refuse("downsample_ratio", f"does not join {side} × {side} patches evenly")
-    made.option("merged", joined**2, _MERGED)
+    made.merged = max(1, joined**2)
+    made.option("merged", made.merged, _MERGED)
     with_class(made, side)
     made.modules = Modules("vision_model.encoder.layers.{}", {"fc1": "mlp.fc1", "fc2": "mlp.fc2"})
     layers = [Use("vision-internvit", "vision-layer")] * layers_of(made, STANDARD, INTERNVIT.layers)

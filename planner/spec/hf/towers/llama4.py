@@ -38,6 +38,7 @@ def llama4(parts: Parts) -> Tower | str:
     if side % _PAIR and not config.faults:
         config.refuse("image_size", f"{side} patches at a side do not pair")
     with_class(made, side)
+    made.merged = _PAIR**2
     nodes = {name: f"self_attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "o_proj")}
     adapter = {f"adapter_{end}": f"vision_model.vision_adapter.mlp.{fc}" for end, fc in _FCS}
     last = {"projector": "multi_modal_projector.linear_1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.spec.faults import shown
+from planner.spec.hf.fields import Config
 from planner.spec.hf.layers import Use
 from planner.spec.hf.tower import Modules, Parts, Tower, tower
 from planner.spec.hf.tower_sizes import (
@@ -47,10 +48,8 @@ def _run(parts: Parts, made: Tower, has: Sizes, default: int) -> tuple[int, bool
         parts.outer.refuse("vision_feature_layer", f"there is no such layer: the tower has {count}")
         return count, True
     if last < count:
-        made.notes.append(
-            f"{count - last} of the tower's {count} layers are neither run nor held"
-            f" (vision_feature_layer), though the checkpoint has them"
-        )
+        words = f"{last} of its {count} layers run and are held (vision_feature_layer)"
+        made.notes.append(f"{words}; the checkpoint has all")
     return last, last == count
 
 
@@ -149,5 +148,15 @@ def mistral3(parts: Parts) -> Tower | str:
         return _other(parts)
     made = _pixtral(parts, -1, "vision-adapter-mistral3")
     if isinstance(made, Tower):
-        made.option("merged", square(outer, "spatial_merge_size", 2, most=64) ** 2, 4)
+        _merge(made, outer)
     return made
+
+
+def _merge(made: Tower, outer: Config) -> None:
+    """Squares of `spatial_merge_size` patches become a token."""
+    side, merge = made.side // made.patch, square(outer, "spatial_merge_size", 2, most=64)
+    if side % merge and not outer.faults:
+        message = f"{side} × {side} patches do not split into squares of {merge} × {merge}"
+        outer.refuse("spatial_merge_size", message)
+    made.merged = merge**2
+    made.option("merged", made.merged, 4)

@@ -56,7 +56,8 @@ def gemma3(parts: Parts) -> Tower | str:
     if (side**2 != tokens or count % side) and not made.config.faults:
         message = f"{count} × {count} patches do not become {tokens} tokens by whole squares"
         parts.outer.refuse("mm_tokens_per_image", message)
-    made.option("pooled", (count // max(1, side)) ** 2, 16)
+    made.merged = (count // max(1, side)) ** 2 or 1
+    made.option("pooled", made.merged, 16)
     ends = {"input_projection": "multi_modal_projector.mm_input_projection"}
     made.modules = Modules(LAYERS, NODES, ends)
     made.stack("vision-patches-positions", _layers(made, SIGLIP), "vision-pooler")
@@ -88,7 +89,8 @@ def idefics3(parts: Parts) -> Tower | str:
     if count % scale and not made.config.faults:
         message = f"{count} × {count} patches do not split into squares of {scale} × {scale}"
         parts.outer.refuse("scale_factor", message)
-    made.option("merged", scale**2, 9)
+    made.merged = scale**2
+    made.option("merged", made.merged, 9)
     names = {"projector": "connector.modality_projection.proj"}
     made.modules = Modules("vision_model.encoder.layers.{}", NODES, names)
     made.stack("vision-patches-positions", _layers(made, IDEFICS3), "vision-shuffle")
