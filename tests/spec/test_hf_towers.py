@@ -255,6 +255,15 @@ def test_a_tower_without_a_patch_size_is_told_at_its_config(name):
             ("the text model of text_config alone", "without vision_config: no block is for its use_qk_norm true"),
         ),
         (
+            changed("qwen3-vl-8b", {"num_experts": 4}),
+            ("the text model of text_config alone", "without vision_config: no block is for its num_experts 4"),
+        ),
+        (
+            # InternVL 2.5 and 3 name experts that none of their towers has
+            changed("internvl3-8b", {"use_moe": True, "num_experts": 1, "moe_intermediate_size": 768}),
+            ("the text model of text_config alone", "without vision_config: no block is for its use_moe true"),
+        ),
+        (
             changed("llava-1.5-7b", {"model_type": "dinov2"}),
             ("the text model of text_config alone", "without vision_config: no block is for its model_type 'dinov2'"),
         ),
@@ -328,6 +337,8 @@ TEXT_ONLY["config_groups"]["a"]["targets"] = ["re:.*language_model.*"]  # type: 
         (QWEN, {**FP8, "modules_to_not_convert": ["visual.merger"]}, ["vision-merger"]),
         (QWEN, {**FP8, "modules_to_not_convert": ["re:visual.*.attn.qkv"]},
          [f"{label}.{node}" for label in ("vision-window", "vision-whole") for node in ("q_proj", "k_proj", "v_proj")]),
+        ("internvl3-8b", {**FP8, "modules_to_not_convert": ["re:.*vision_tower.*attention.*"]},
+         [f"vision-layer.{node}" for node in ("q_proj", "k_proj", "v_proj", "o_proj")]),
         # one name, two meanings: the text model's o_proj alone
         (GEMMA, {**FP8, "modules_to_not_convert": ["re:.*self_attn.o_proj"]}, ["local.o_proj", "global.o_proj"]),
         ("llava-1.5-7b", {**FP8, "modules_to_not_convert": ["multi_modal_projector"]}, ["vision-adapter-class"]),

@@ -52,7 +52,7 @@ def hf_import(file: Path, name: str | None, catalog: Catalog) -> Imported:
 
 
 def sizes(model: ModelSpec, catalog: Catalog) -> dict[str, Any]:
-    """Parameters of a model, those of its tower among them, and bytes a token leaves in its cache."""
+    """Parameters of a model, those of its tower among them, and bytes of cache a token."""
     wide = Formats("bf16", "bf16", "bf16", "bf16")
     graph = model_graph(model, blocks_of(model, catalog), wide)
     whole, alone = parameters(graph), parameters(graph.alone)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.spec.faults import shown
 from planner.spec.hf.draft import Draft
 from planner.spec.hf.fields import Config
-from planner.spec.hf.refusal import SILENT, unread
+from planner.spec.hf.refusal import SILENT, leftover, structural
 from planner.spec.hf.tower import TOWERS, Parts, Tower, TowerKind, tower_of
 from planner.spec.origin import Document
 
@@ -49,7 +50,10 @@ def _read(outer: Config, text: Draft, key: str) -> Tower | str:
     made = kind.read(Parts(outer, vision, text))
     if isinstance(made, str):
         return f"no block is for its {made}"
-    if left := unread(vision):
+    left = leftover(vision)
+    if odd := next(filter(structural, left), None):
+        return f"no block is for its {odd} {shown(vision.data[odd])}"
+    if left:
         made.notes.append(f"not read: {', '.join(f'{key}.{each}' for each in sorted(left))}")
     return made
 

@@ -36,6 +36,28 @@ _SILENT = (
 """Fields that change neither the tower's graph nor its sizes."""
 
 
+_QKV = ("q_proj", "k_proj", "v_proj")
+_MLP = {"fc1": "mlp.fc1", "fc2": "mlp.fc2"}
+_STANDARD = Modules(
+    "vision_tower.encoder.layer.{}",
+    {
+        **{name: f"attention.{name}" for name in _QKV},
+        "o_proj": "attention.projection_layer",
+        **_MLP,
+    },
+    {
+        "adapter_in": "multi_modal_projector.linear_1",
+        "adapter_out": "multi_modal_projector.linear_2",
+    },
+)
+_CHAT = Modules(
+    "vision_model.encoder.layers.{}",
+    {**dict.fromkeys(_QKV, "attn.qkv"), "o_proj": "attn.proj", **_MLP},
+    {"adapter_in": "mlp1.1", "adapter_out": "mlp1.3"},
+)
+"""Names in transformers' checkpoints, and in the maker's."""
+
+
 @tower("InternVLForConditionalGeneration", "internvl")
 @tower("InternVLChatModel", "internvl_chat")
 def internvl(parts: Parts) -> Tower | str:
@@ -43,11 +65,13 @@ def internvl(parts: Parts) -> Tower | str:
     config = parts.vision
     made = started(parts, INTERNVIT)
     told(config, *_SILENT)
+    told(config, *(key for key in config.data if "expert" in key or "moe" in key))
     told(parts.outer, "vision_feature_select_strategy", "ps_version", "projector_hidden_act")
     plain = unlike(config, hidden_act=GELU, norm_type=("layer_norm",), use_qk_norm=(False,))
-    more = unlike(config, qk_normalization=(False,), attention_bias=(True,), qkv_bias=(True,))
+    normed = unlike(config, qk_normalization=(False,))
+    more = unlike(config, use_moe=(False,), attention_bias=(True,), qkv_bias=(True,))
     last = unlike(parts.outer, vision_feature_layer=(-1,), select_layer=(-1,))
-    if odd := plain or more or last:
+    if odd := plain or normed or more or last:
         return odd
     ratio = parts.outer.number("downsample_ratio", 0.5)
     joined, side = round(1 / ratio) if 1 / _MOST <= ratio <= 1 else 0, grid(made, 448)
@@ -56,7 +80,7 @@ def internvl(parts: Parts) -> Tower | str:
     made.merged = max(1, joined**2)
     made.option("merged", made.merged, _MERGED)
     with_class(made, side)
-    made.modules = Modules("vision_model.encoder.layers.{}", {"fc1": "mlp.fc1", "fc2": "mlp.fc2"})
+    made.modules = _CHAT if "llm_config" in parts.outer.data else _STANDARD
     layers = [Use("vision-internvit", "vision-layer")] * layers_of(made, STANDARD, INTERNVIT.layers)
     made.stack("vision-patches-class-biased", layers, "vision-shuffle-mlp")
     return made
