@@ -204,3 +204,19 @@ def test_importing_a_command_gives_the_deployment_back(data):
     if data["backend"]["name"] == "tensorrt-llm" and data["precision"].get("weights") == "awq":
         return  # the catalogue has that checkpoint as a model of its own
     assert back(found.script) == {key: value for key, value in data.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        ("vllm", ("--node-rank", "--master-addr", "--headless")),
+        ("sglang", ("--node-rank", "--dist-init-addr")),
+        ("tensorrt-llm", ("mpirun", "trtllm-llmapi-launch")),
+    ],
+)
+def test_a_server_over_nodes_is_told_how_each_is_started(backend, words):
+    two = {"nodes": 2, "network": {"bandwidth": "50 GB/s", "latency": "10 us"}}
+    parallel = {"tensor": 8, "pipeline": 2}
+    found = engine_command(asked(backend={"name": backend}, parallel=parallel, **two))
+    (note,) = [note for note in found.notes if "2 nodes" in note]
+    assert all(word in note for word in words)

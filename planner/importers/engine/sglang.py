@@ -103,6 +103,7 @@ register(
         ("SGLANG_", "SGL_"),
         ("python", "-m", "sglang.launch_server", "--model-path"),
         "sglang",
+        spreads="start it on each, with --nnodes, --node-rank and --dist-init-addr",
         fp8_cache="fp8_e4m3",
     )
 )

@@ -126,6 +126,9 @@ register(
         ("vllm", "serve"),
         "vllm",
         negates=True,
+        spreads="start it on each, with --nnodes, --node-rank and --master-addr; replicas with "
+        "--data-parallel-size-local, --data-parallel-start-rank and --data-parallel-address; "
+        "--headless on all but the first",
         replicas_cut_experts=True,  # docs.vllm.ai serving/data_parallel_deployment: DP × TP groups
     )
 )
