@@ -220,3 +220,15 @@ def test_a_server_over_nodes_is_told_how_each_is_started(backend, words):
     found = engine_command(asked(backend={"name": backend}, parallel=parallel, **two))
     (note,) = [note for note in found.notes if "2 nodes" in note]
     assert all(word in note for word in words)
+    if backend != "tensorrt-llm":  # mpirun's own words say it there
+        assert back(found.line)["nodes"] == 2
+
+
+def test_replicas_over_nodes_are_told_by_how_many_each_holds():
+    two = {"nodes": 2, "network": {"bandwidth": "50 GB/s", "latency": "10 us"}}
+    parallel = {"tensor": 1, "data": 16, "expert": 16}
+    found = engine_command(asked(model="deepseek-v3", parallel=parallel, **two))
+    assert "--data-parallel-size 16" in found.line
+    assert "--data-parallel-size-local 8" in found.line
+    again = back(found.line)
+    assert (again["nodes"], again["parallel"]) == (2, {"data": 16, "expert": 16})

@@ -131,8 +131,12 @@ class _Writer:
 
     def _nodes(self, nodes: int) -> None:
         """How one server is spread: each node's command differs from the others'."""
-        if nodes > self.servers:
-            self.notes.append(f"runs on {nodes // self.servers} nodes: {self.line.spreads}")
+        each, data = nodes // self.servers, self.question.deployment.parallel.data
+        if each <= 1:
+            return
+        if not (data > 1 and self._say("local_data", str(max(1, data // each)))):
+            self._say("nodes", str(each))
+        self.notes.append(f"runs on {each} nodes: {self.line.spreads}")
 
     def _wide(self, tensor: int, data: int, expert: int) -> tuple[int, int, int]:
         """Experts over all replicas: as ranks of one server."""
