@@ -83,6 +83,38 @@ def gemma3(**text: int) -> Any:
     }
 
 
+GEMMA4_TOWER = {
+    "default_output_length": 280,
+    "global_head_dim": 72,
+    "head_dim": 72,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "model_type": "gemma4_vision",
+    "num_attention_heads": 16,
+    "num_hidden_layers": 27,
+    "num_key_value_heads": 16,
+    "patch_size": 16,
+    "pooling_kernel_size": 3,
+    "position_embedding_size": 10240,
+    "rms_norm_eps": 1e-06,
+    "rope_parameters": {"rope_theta": 100.0, "rope_type": "default"},
+    "standardize": True,
+    "use_clipped_linears": False,
+}
+GEMMA4_EMBEDDER = {
+    "mm_embed_dim": 3840,
+    "mm_posemb_size": 1120,
+    "model_patch_size": 48,
+    "model_type": "gemma4_unified_vision",
+    "num_soft_tokens": 280,
+    "output_proj_dims": 3840,
+    "patch_size": 16,
+    "pooling_kernel_size": 3,
+    "rms_norm_eps": 1e-06,
+}
+"""Of Gemma 4 12B, which has no tower, only a projection of patches."""
+
 PIXTRAL_TOWER = {
     "head_dim": 64,
     "hidden_act": "silu",
@@ -461,6 +493,36 @@ OTHERS: dict[str, Any] = {
             "size": {"longest_edge": 1536},
             "tie_word_embeddings": False,
         },
+        **BF16,
+    },
+    "gemma-4-26b-a4b": {
+        "architectures": ["Gemma4ForConditionalGeneration"],
+        "model_type": "gemma4",
+        "text_config": {
+            "attention_k_eq_v": True,
+            "enable_moe_block": True,
+            "final_logit_softcapping": 30.0,
+            "global_head_dim": 512,
+            "head_dim": 256,
+            "hidden_activation": "gelu_pytorch_tanh",
+            "hidden_size": 2816,
+            "hidden_size_per_layer_input": 0,
+            "intermediate_size": 2112,
+            "max_position_embeddings": 262144,
+            "model_type": "gemma4_text",
+            "moe_intermediate_size": 704,
+            "num_attention_heads": 16,
+            "num_experts": 128,
+            "num_global_key_value_heads": 2,
+            "num_hidden_layers": 30,
+            "num_key_value_heads": 8,
+            "num_kv_shared_layers": 0,
+            "sliding_window": 1024,
+            "top_k_experts": 8,
+            "vocab_size": 262144,
+        },
+        "vision_config": GEMMA4_TOWER,
+        "vision_soft_tokens_per_image": 280,
         **BF16,
     },
     "glm-4.5v": {

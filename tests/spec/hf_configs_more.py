@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hf_configs import BF16, LLAMA, QWEN3, sized
-from hf_towers import qwen3_vision
+from hf_towers import GEMMA4_EMBEDDER, GEMMA4_TOWER, qwen3_vision
 
 FP16 = {"torch_dtype": "float16"}
 
@@ -749,7 +749,7 @@ def gemma4(
         "architectures": [name],
         "model_type": kind,
         "text_config": text,
-        "vision_config": {"num_hidden_layers": 27},
+        "vision_config": GEMMA4_TOWER if kind == "gemma4" else GEMMA4_EMBEDDER,
         **BF16,
     }
 

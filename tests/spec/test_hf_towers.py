@@ -128,6 +128,10 @@ BY_HAND = {
     + 1152 * 3584 + 3584 + 3584**2 + 3584,
     "paligemma-3b-224": SO400M + 16**2 * 1152 + 1152 * 2048 + 2048,
     "smolvlm-2b": SO400M + 27**2 * 1152 + 9 * 1152 * 2048,
+    # a position for the row and one for the column, four norms a layer and two of 72 on heads, a
+    # learned mean and spread, a projection behind a norm without weights
+    "gemma-4-26b-a4b": 768 * 1152 + 2 * 10_240 * 1152
+    + 27 * (gated(1152, 4304) + 2 * 1152 + 2 * 72) + 2 * 1152 + 1152 * 2816,
     # a layer's MLP is 4096 wide, the merger's 10944; a convolution of 2 × 2 merges
     "glm-4.5v": 1176 * 1536 + 1536 + 1536 + 24**2 * 1536 + 24 * gated(1536, 4096) + 1536
     + 4 * 1536 * 4096 + 4096 + 4096**2 + 2 * 4096 + 3 * 4096 * 10944,
@@ -179,6 +183,7 @@ def test_an_imported_model_has_its_published_total(name, published):
         ("paligemma-3b-224", 256, 256),
         ("internvl3-8b", 1025, 256),
         ("gemma-3-27b-it", 4096, 256),
+        ("gemma-4-26b-a4b", 9 * 280, 280),
     ],
 )
 def test_an_item_is_the_image_that_the_config_names(name, rows, becomes):
@@ -284,15 +289,14 @@ def test_a_part_without_blocks_is_left_out_and_told(config, notes):
 
 
 def test_a_tower_of_another_kind_is_told_with_the_nearest_and_the_fields_that_differ():
-    vision = {**CLIP, "model_type": "gemma4_vision", "pooling_kernel_size": 3, "standardize": True}
-    config = changed("llava-1.5-7b", {"architectures": ["Gemma4ForConditionalGeneration"]}, None)
-    made = imported({**config, "model_type": "gemma4", "vision_config": vision})
+    vision = {**CLIP, "model_type": "tiny_vision", "colour_space": "lab", "tube_length": 3}
+    config = changed("llava-1.5-7b", {"architectures": ["TinyVLForConditionalGeneration"]}, None)
+    made = imported({**config, "model_type": "tiny", "vision_config": vision})
 
     (note,) = (each for each in made.notes if each.startswith("without"))
     assert note == (
-        "without vision_config: no blocks are for a tower of type 'gemma4_vision' (the nearest is"
-        " that of LlavaForConditionalGeneration, which knows no pooling_kernel_size,"
-        " standardize)"
+        "without vision_config: no blocks are for a tower of type 'tiny_vision' (the nearest is"
+        " that of LlavaForConditionalGeneration, which knows no colour_space, tube_length)"
     )
     assert "encoder" not in made.data
 

@@ -95,9 +95,10 @@ def _fields(kind: TowerKind) -> frozenset[str]:
 
 
 def _said(tower: Tower) -> str:
-    becomes = (tower.side // tower.patch) ** 2 // tower.merged
+    becomes = (tower.tokens - ("class_ids" in tower.inputs)) // tower.merged
+    size = f" or tile of {tower.side} × {tower.side} pixels" if tower.side else ""
     return (
-        f"its tower runs where step.prefill gives items: an item is an image or tile of"
-        f" {tower.side} × {tower.side} pixels, {tower.tokens:,} rows unless item_tokens says else;"
+        f"its tower runs where step.prefill gives items: an item is an image{size},"
+        f" {tower.tokens:,} rows unless item_tokens says else;"
         f" it becomes {becomes:,} tokens, which are part of the prompt's"
     )
