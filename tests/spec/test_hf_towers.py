@@ -336,6 +336,7 @@ TEXT_ONLY["config_groups"]["a"]["targets"] = ["re:.*language_model.*"]  # type: 
         (QWEN, {**FP8, "modules_to_not_convert": ["visual"]}, ["vision-*"]),
         (GEMMA, {**FP8, "modules_to_not_convert": ["vision_tower"]}, ["vision-*"]),
         (QWEN, {**TENSORS, "ignore": ["lm_head", "re:visual.*"]}, ["vision-*"]),
+        ("mistral-small-3.1-24b", {**FP8, "modules_to_not_convert": ["model.vision_tower", "model.multi_modal_projector"]}, ["vision-*"]),
         (QWEN, {**TENSORS, "ignore": ["re:.*visual.*", "re:.*down_proj"]}, ["vision-*", "down_proj"]),
         (GEMMA, TEXT_ONLY, ["vision-*"]),
         # nothing says that the tower stays: its linear layers are quantised as the others

@@ -13,7 +13,7 @@ from planner.spec.hf.tower import Tower
 EVERY = "vision-*"
 """All blocks of a tower, as a pattern of a spec."""
 _LINEAR = "Linear"
-_ROOTS = ("", "model.", "vlm.", "model.vision_tower.")
+_ROOTS = ("", "model.")
 """What checkpoints put ahead of a tower's modules."""
 
 
