@@ -10,8 +10,9 @@ from planner.capture.types import MODES
 from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
 from planner.plan.memory_types import MemoryPlan
-from planner.plan.prepare import Prepared
+from planner.plan.prepare import Prepared, whole_graph
 from planner.plan.solve import SolvedStep
+from planner.plan.towers import text_alone
 from planner.spec.conditions import version_key
 from planner.spec.question import Question
 from planner.units import show_seconds
@@ -45,6 +46,8 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    if rule := text_alone(whole_graph(prepared), solved.engine):
+        found.append(f"{question.backend.title} holds no tower here: {rule.note}")
     found += _crowded(question)
     found += _uncaptured(solved)
     found += _pipeline(prepared, solved)

@@ -275,6 +275,11 @@ class BackendSpec(CatalogSpec):
     context: tuple[ContextRule, ...] = Field(
         (), description="Context parallelism, by kind of attention; without rules there is none"
     )
+    encoder: tuple[Choice, ...] = Field(
+        (),
+        description="Whether it holds the tower of a model that generates text; `false`: it doesn't,"
+        " and `note` says why. Without a rule that holds it does",
+    )
     refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
