@@ -93,7 +93,7 @@ def _deviation(report: str, held: Held, traits: Mapping[str, str]) -> Deviation 
 def _traits(answer: Answer) -> dict[str, str]:
     plan = answer.plan
     own = sum(row.share for row in plan.kernels if row.evidence in {"calibrated", "measured-here"})
-    mixture = plan.model.active_parameters != plan.model.parameters
+    mixture = plan.model.mixture
     return {
         "load": "served" if plan.serving else "step or batch",
         "experts": "mixture" if mixture else "dense",

@@ -38,7 +38,7 @@ def test_language_model_only_frees_the_tower_for_the_cache():
     assert text.memory.kv_tokens > whole.memory.kv_tokens
     assert "vLLM holds no tower here: language_model_only leaves it out" in text.notes
     assert not any("tower" in note for note in whole.notes)
-    assert text.times == whole.times
+    assert text.step == whole.step
 
 
 def test_limits_of_nought_came_with_010():

@@ -121,6 +121,7 @@ SO400M = 588 * 1152 + 1152 + 27 * biased(1152, 4304) + 2 * 1152
 QWEN3_27 = 1536 * 1152 + 1152 + 2304 * 1152 + 27 * biased(1152, 4304)
 """Patches of 2 · 3 · 16² with a bias, 48² positions, 27 layers."""
 
+
 def mtp(h: int, heads: int, kv_heads: int, m: int) -> int:
     """Qwen3.5's layer of multi-token prediction: Q with its gate, norms of heads, a gated MLP."""
     attention = h * 256 * (2 * heads + 2 * kv_heads + heads) + 2 * 256
