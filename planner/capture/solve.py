@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.capture.layout import Layout, Slot
@@ -16,6 +16,7 @@ from planner.cost.engine import Engine
 from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
 from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
+from planner.cost.tile import Tile, best_tile
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
@@ -105,8 +106,9 @@ class Priced:
         if not launches:
             return 0.0
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
-        held = launches if estimate.chain else 1
+        held = estimate.held or (launches if estimate.chain else 1)
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
+        floor_s += estimate.barriers * fixed.graph_node_s
         if any_nonzero(self.asked.work.link_bytes):
             floor_s += launches * fixed.collective_s
         return floor_s
@@ -216,8 +218,28 @@ def worked(
     group = slot.group
     decodes = group.rule.decode_kernel if group.rule else None
     work = kernel_work(group.border, costs, device, tiling_of(group, device))
-    asked = Priceable(group.border, costs, work, group.kernel, decodes)
-    return asked, estimator.estimate(asked)
+    if group.flow is None:
+        asked = Priceable(group.border, costs, work, group.kernel, decodes)
+        return asked, estimator.estimate(asked)
+    tile = best_tile(group.flow, costs, device)
+    if tile is None:
+        return Priceable(group.border, costs, work), UNFIT
+    work, overlaps = tile.added(work, device), group.flow.overlaps
+    asked = Priceable(group.border, costs, work, group.kernel, decodes, tile, overlaps)
+    return asked, tiled(estimator.estimate(asked), tile, group)
+
+
+UNFIT = Estimate(math.inf, 0.0, "datasheet")
+"""Of a group whose tiles fit no chip like this."""
+
+
+def tiled(estimate: Estimate, tile: Tile, group: Group) -> Estimate:
+    """An estimate with the multiprocessors that a tile leaves idle, and its barriers."""
+    held = group.parts if estimate.chain else 0
+    if tile.share == 1.0 and not tile.barriers and not held:
+        return estimate
+    core_s = estimate.core_s / tile.share
+    return replace(estimate, core_s=core_s, held=held, barriers=tile.barriers)
 
 
 def tiling_of(group: Group, device: Device) -> Tiling | None:

@@ -92,7 +92,8 @@ def _gains(
         labels = [each for each, _ in engines]
         for kernel in ideals[0][1]:
             nodes = {(offset + side, name) for side, name in kernel.group.nodes}
-            if len(nodes) > 1 and nodes <= owners.keys():
+            new = len(nodes) > 1 or kernel.group.flow is not None
+            if new and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
                 yield label, kernel, times, saved_s, launches
 
