@@ -13,7 +13,7 @@ from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
+from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
 from planner.cost.estimator import Kernel as Priceable
 from planner.cost.kernel import kernel_work
 from planner.cost.tile import Tile, best_tile
@@ -224,21 +224,30 @@ def worked(
     tile = best_tile(group.flow, costs, device)
     if tile is None:
         return Priceable(group.border, costs, work), UNFIT
-    work, overlaps = tile.added(work, device), group.flow.overlaps
-    asked = Priceable(group.border, costs, work, group.kernel, decodes, tile, overlaps)
-    return asked, tiled(estimator.estimate(asked), tile, group)
+    names, how = (group.kernel, decodes), (tile, group.flow.overlaps)
+    asked = Priceable(group.border, costs, work, *names, *how)
+    more = tile.added(work, device)
+    estimate = tiled(estimator.estimate(asked), tile, group, roofline_s(more), device)
+    return asked if more is work else Priceable(group.border, costs, more, *names, *how), estimate
 
 
 UNFIT = Estimate(math.inf, 0.0, "datasheet")
 """Of a group whose tiles fit no chip like this."""
 
 
-def tiled(estimate: Estimate, tile: Tile, group: Group) -> Estimate:
-    """An estimate with the multiprocessors that a tile leaves idle, and its barriers."""
+def tiled(
+    estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device
+) -> Estimate:
+    """An estimate with what a tile leaves idle, moves besides and waits for.
+
+    What it moves besides is priced at the datasheet's bandwidth; ``least_s`` is the roofline of all
+    it does.
+    """
+    core_s = estimate.core_s / tile.share + tile.extra_bytes / device.bandwidth_bytes_per_s
+    core_s = max(core_s, least_s)
     held = group.parts if estimate.chain else 0
-    if tile.share == 1.0 and not tile.barriers and not held:
+    if core_s == estimate.core_s and not (tile.barriers or held):
         return estimate
-    core_s = estimate.core_s / tile.share
     return replace(estimate, core_s=core_s, held=held, barriers=tile.barriers)
 
 

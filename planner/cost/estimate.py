@@ -128,7 +128,7 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            return self._collective(node.op, site)
+            return self._once(((node, site),), self._collective)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
     def _once(self, nodes: Places, make: Callable[[Places], Part]) -> Part:
@@ -220,7 +220,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, op: Collective, site: Site) -> Part:
+    def _collective(self, nodes: Places) -> Part:
+        node, site = nodes[0]
+        op = node.op
+        assert isinstance(op, Collective)
         fitted = self.constants.collective(op.library)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())

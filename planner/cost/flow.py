@@ -50,7 +50,7 @@ class Flow:
     twice: bool = False
     """Whether the products' input is read first for statistics alone, as to quantise it."""
     whole: bool = False
-    """Whether a statistic behind the first pass needs whole rows of its result."""
+    """Whether a statistic behind a first and only pass needs whole rows of its result."""
     joint: bool = False
     """Whether results of several products meet element by element."""
     rows: tuple[NodeKey, ...] = ()
@@ -133,7 +133,8 @@ class _Walk:
             return False
         if before and not self._reads_rows(key, node):
             return False
-        if stage > 1 and not all(isinstance(self._op(k), Linear) for k in (key, *self.products[0])):
+        linear = all(isinstance(self._op(each), Linear) for each in (key, *self.products[0]))
+        if stage > 1 and (self.whole or not linear):
             return False
         same = self.products[stage - 1]
         same.append(key)
@@ -190,7 +191,7 @@ class _Walk:
             before,
             tuple(self._reads(before)),
             any(not isinstance(self._op(key), _ONLINE) for key in self.rows if key in before),
-            any(self.stage[key] == 1 for key in self.whole),
+            bool(self.whole) and not chained,
             len(products) > 1 and len(behind) > len(products),
             () if products or self.experts else tuple(self.rows),
             self.experts,

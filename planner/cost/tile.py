@@ -31,7 +31,7 @@ Level = Literal["block", "cluster", "grid", "unknown"]
 """Where rows meet: in one multiprocessor, in a cluster, over all of them. ``unknown``: of a GPU
 whose on-chip memory nobody described."""
 
-FP32_BYTES, _HALF_BYTES = 4, 2
+FP32_BYTES = 4
 _LEAST_ROWS, _MOST_ROWS = 16, 128
 """Of a tile: the matrix units' smallest, and the usual largest."""
 _COLUMNS = 128
@@ -53,8 +53,6 @@ class Tile:
     columns: int = 0
     blocks: int = 1
     """Multiprocessors that share a tile."""
-    splits: int = 1
-    """Tiles that sum up the same rows."""
     kept_bytes: float = 0.0
     """Sums and rows that one multiprocessor keeps."""
     share: float = 1.0
@@ -67,17 +65,20 @@ class Tile:
     """Over the whole grid."""
 
     def added(self, work: KernelWork, device: Device) -> KernelWork:
-        """A group's work with what the tile adds."""
-        if not self.extra_bytes and not self.extra_flops:
+        """A group's work with what the tile adds; the same where it adds nothing."""
+        if not (self.extra_bytes or self.extra_flops):
             return work
         moved = work.hbm_bytes + self.extra_bytes
         vector = work.vector_flops + self.extra_flops
-        return replace(
-            work,
-            hbm_bytes=moved,
-            vector_flops=vector,
-            memory_s=moved / device.bandwidth_bytes_per_s,
-            vector_s=vector / device.vector_flops_per_s,
+        return KernelWork(
+            work.matmul_flops,
+            vector,
+            moved,
+            work.link_bytes,
+            work.matmul_s,
+            vector / device.vector_flops_per_s,
+            moved / device.bandwidth_bytes_per_s,
+            work.network_s,
         )
 
 
@@ -160,33 +161,23 @@ class Sizes:
         extra_bytes = size * (waves * passes - 1) if size > self.device.l2_bytes else 0.0
         return extra_bytes, flops * (times * passes - 1)
 
-    def placed(self, tall: int, width: float, blocks: int, *, parts: int, splits: int = 1) -> Tile:
-        """``parts`` tiles of whole rows, ``splits`` of them for each row, over the clusters that
+    def spread(self, tile: Tile, heights: int, slices: int, rows: float) -> Tile:
+        """Tiles of whole rows, ``heights`` of them with so many slices each, over the clusters that
         run at once.
-        """
-        at_once = self.chip.clusters(blocks)
-        waves = math.ceil(parts / at_once)
-        used = parts * blocks / (waves * self.chip.multiprocessors)
-        extra_bytes, flops = self.again(splits)
-        return Tile(
-            "block" if blocks == 1 else "cluster",
-            tall,
-            int(width),
-            blocks,
-            splits,
-            tall * width * FP32_BYTES / blocks,
-            min(1.0, used),
-            extra_bytes,
-            flops,
-        )
 
-    def reread(self, tile: Tile, heights: int) -> Tile:
-        """A tile of which so many stand over each other, with the weights that waves read again."""
-        waves = math.ceil(heights * tile.splits / self.chip.clusters(tile.blocks))
-        weights = self.weights[0]
-        if waves == 1 or weights <= self.device.l2_bytes:
-            return tile
-        return replace(tile, extra_bytes=tile.extra_bytes + (waves - 1) * weights)
+        Each cluster takes as many slices in a row as the others (stream-K: Osama et al. 2023), so
+        rows are summed up in as many parts more as there are clusters. ``rows``: of each height.
+        """
+        at_once = self.chip.clusters(tile.blocks)
+        total = heights * slices
+        share = total / math.ceil(total / at_once) * tile.blocks / self.chip.multiprocessors
+        extra_bytes, flops = self.again(max(1, min(slices, at_once / heights)))
+        if slices > 1:
+            extra_bytes += 2 * min(at_once, total) * rows * tile.columns * FP32_BYTES
+        waves = math.ceil(heights / at_once)
+        if waves > 1 and self.weights[0] > self.device.l2_bytes:
+            extra_bytes += (waves - 1) * self.weights[0] * (self.flow.experts is None)
+        return replace(tile, share=min(1.0, share), extra_bytes=extra_bytes, extra_flops=flops)
 
 
 _BARRIER_S = 1.3e-6
@@ -225,7 +216,7 @@ def _of_columns(sizes: Sizes) -> Tile:
     count = math.ceil(width / columns)
     extra_bytes, flops = sizes.again(count, math.ceil(heights * count / chip.multiprocessors))
     kept = tall * columns * joint * FP32_BYTES
-    return Tile("block", tall, columns, 1, 1, kept, 1.0, extra_bytes, flops)
+    return Tile("block", tall, columns, 1, kept, 1.0, extra_bytes, flops)
 
 
 def _crowds(chip: Chip, tall: int, columns: int) -> bool:
@@ -259,10 +250,15 @@ def _of_whole_rows(sizes: Sizes) -> Iterator[Tile]:
         partial = rows * math.ceil(width / _COLUMNS) * 2 * FP32_BYTES
         extra_bytes, flops = sizes.again(math.ceil(width / _COLUMNS))
         extra_bytes += partial
-        yield Tile("grid", tall, _COLUMNS, 1, 1, whole, 1.0, extra_bytes, flops, 1)
+        yield Tile("grid", tall, _COLUMNS, 1, whole, 1.0, extra_bytes, flops, 1)
     for tall, blocks in _clusters(chip, rows, width, fewest=True):
-        heights = math.ceil(rows / tall)
-        yield sizes.reread(sizes.placed(tall, width, blocks, parts=heights), heights)
+        yield sizes.spread(_rows_of(tall, width, blocks), math.ceil(rows / tall), 1, tall)
+
+
+def _rows_of(tall: int, width: float, blocks: int) -> Tile:
+    """A tile of whole rows in a cluster of so many blocks."""
+    level: Level = "block" if blocks == 1 else "cluster"
+    return Tile(level, tall, int(width), blocks, tall * width * FP32_BYTES / blocks)
 
 
 def _clusters(
@@ -288,24 +284,9 @@ def _of_chain(sizes: Sizes) -> Iterator[Tile]:
     between = float(second.load.dim(second.inputs[0].shape[-1]))
     for tall, blocks in _clusters(chip, rows, width):
         sums = tall * (width / blocks + _SLICE * sizes.joint) * FP32_BYTES
-        held = tall * (between / blocks if flow.whole else _SLICE) * _HALF_BYTES
-        if sums > chip.accumulator_bytes or held > chip.shared_bytes / 2:
-            continue
-        heights = math.ceil(rows / tall)
-        splits = 1
-        if not flow.whole:
-            most = math.ceil(between / _SLICE)
-            splits = max(1, min(chip.clusters(blocks) // heights, most))
-        tile = sizes.placed(tall, width, blocks, parts=heights * splits, splits=splits)
-        yield _summed(sizes.reread(tile, heights), rows)
-
-
-def _summed(tile: Tile, rows: float) -> Tile:
-    """A tile of several that sum up the same rows: partial sums are written and read."""
-    if tile.splits == 1:
-        return tile
-    partial = 2 * tile.splits * rows * tile.columns * FP32_BYTES
-    return replace(tile, extra_bytes=tile.extra_bytes + partial)
+        if sums <= chip.accumulator_bytes:
+            heights, slices = math.ceil(rows / tall), math.ceil(between / _SLICE)
+            yield sizes.spread(_rows_of(tall, width, blocks), heights, slices, min(tall, rows))
 
 
 def _of_experts(sizes: Sizes, key: NodeKey) -> Iterator[Tile]:
@@ -314,14 +295,11 @@ def _of_experts(sizes: Sizes, key: NodeKey) -> Iterator[Tile]:
     op = cost.node.op
     assert isinstance(op, Moe)
     load = op.busiest(cost.site)
-    pairs, touched = as_float(load.pairs), max(1.0, as_float(load.touched))
-    joint = 1 + op.gated
-    for tall, blocks in _clusters(sizes.chip, pairs / touched, cost.width):
-        sums = tall * (cost.width / blocks + _SLICE * joint) * FP32_BYTES
-        if sums > sizes.chip.accumulator_bytes:
-            continue
-        heights = math.ceil(touched * math.ceil(pairs / touched / tall))
-        for splits in _powers(1, math.ceil(op.intermediate / _SLICE)):
-            parts = heights * splits
-            tile = sizes.placed(tall, cost.width, blocks, parts=parts, splits=splits)
-            yield _summed(tile, pairs)
+    touched = max(1.0, as_float(load.touched))
+    rows, slices = as_float(load.pairs) / touched, math.ceil(op.intermediate / _SLICE)
+    for tall, blocks in _clusters(sizes.chip, rows, cost.width):
+        sums = tall * (cost.width / blocks + _SLICE * (1 + op.gated)) * FP32_BYTES
+        if sums <= sizes.chip.accumulator_bytes:
+            heights = math.ceil(touched * math.ceil(rows / tall))
+            tile = _rows_of(tall, cost.width, blocks)
+            yield sizes.spread(tile, heights, slices, min(tall, rows))

@@ -87,12 +87,29 @@ class NodeCost:
     """M*: the tokens in flight at which the node leaves the memory roof; None if it never does."""
 
     _executed: dict[Tiling | None, Work] = field(default_factory=dict, repr=False)
+    _shares: dict[Tiling | None, tuple[Number, ...]] = field(default_factory=dict, repr=False)
 
     def executed(self, tiling: Tiling | None) -> Work:
         """The work that a kernel really does, as many groups ask for it."""
         if tiling not in self._executed:
             self._executed[tiling] = self.node.op.executed(self.site, tiling)
         return self._executed[tiling]
+
+    def shares(self, tiling: Tiling | None) -> tuple[Number, ...]:
+        """What it adds to a kernel: matrix FLOPs and their seconds, vector FLOPs, link bytes and
+        HBM bytes that no edge shows.
+        """
+        if tiling not in self._shares:
+            work = self.executed(tiling)
+            matmul_s = work.matmul_flops / self.peak_flops_per_s if self.node.op.matrix else 0
+            self._shares[tiling] = (
+                work.matmul_flops,
+                matmul_s,
+                work.vector_flops,
+                work.link_bytes,
+                work.private_bytes,
+            )
+        return self._shares[tiling]
 
     @cached_property
     def rows(self) -> float:

@@ -126,11 +126,13 @@ class _Grower:
         return _mask(n for n in _bits(above) if self._ancestors[n] & group)
 
     def _siblings_in(self, group: int) -> int:
+        """Siblings of products that others joined, or that read or are read by what is computed."""
+        products = list(_bits(group & self._products))
+        chain = any(self._ancestors[n] & group & self._products for n in products)
         found = 0
-        for n in _bits(group):
+        for n in products:
             siblings = self._siblings[n]
-            computed = self._before[n] & group
-            if siblings & group & ~(1 << n) or (siblings and computed):
+            if siblings & group & ~(1 << n) or (siblings and (chain or self._before[n] & group)):
                 found |= siblings
         return found
 
@@ -157,6 +159,10 @@ class _Grower:
     @cached_property
     def _usable(self) -> int:
         return _mask(n for n, key in enumerate(self.keys) if self.roles[key])
+
+    @cached_property
+    def _products(self) -> int:
+        return _mask(n for n, key in enumerate(self.keys) if self.roles[key] == "product")
 
     @cached_property
     def _ancestors(self) -> list[int]:
@@ -196,7 +202,7 @@ class _Grower:
     def _near(self) -> list[int]:
         """Nodes that may join each: by an edge or a common input, alike ones by a common reader."""
         found = []
-        products = _mask(n for n, key in enumerate(self.keys) if self.roles[key] == "product")
+        products = self._products
         for n, key in enumerate(self.keys):
             near = self._before[n] | self._readers[n]
             beside = self._reading(self.window.inputs(key))
