@@ -15,8 +15,9 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
 from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
 from planner.cost.estimator import Kernel as Priceable
+from planner.cost.fitting import best_tile
 from planner.cost.kernel import kernel_work
-from planner.cost.tile import Tile, best_tile
+from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
@@ -235,16 +236,14 @@ UNFIT = Estimate(math.inf, 0.0, "datasheet")
 """Of a group whose tiles fit no chip like this."""
 
 
-def tiled(
-    estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device
-) -> Estimate:
+def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device) -> Estimate:
     """An estimate with what a tile leaves idle, moves besides and waits for.
 
     What it moves besides is priced at the datasheet's bandwidth; ``least_s`` is the roofline of all
     it does.
     """
     core_s = estimate.core_s / tile.share + tile.extra_bytes / device.bandwidth_bytes_per_s
-    core_s = max(core_s, least_s)
+    core_s = max(core_s, least_s, tile.fill_s)
     held = group.parts if estimate.chain else 0
     if core_s == estimate.core_s and not (tile.barriers or held):
         return estimate

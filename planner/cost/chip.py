@@ -6,7 +6,8 @@ of its multiprocessor less 1 KiB, which the system takes from 8.0 on; clusters o
 which reach each other's shared memory, from 9.0 on (16 where a kernel gives up portability: not
 counted). Tensor memory, 512 columns of 128 lanes of 32 bit, holds the accumulators of capability
 10.x and 11.0 (PTX ISA, tcgen05). AMD's: the CDNA2, 3 and 4 ISA guides, 512 vector registers of 64
-lanes on each of 4 SIMDs.
+lanes on each of 4 SIMDs. A multiprocessor takes 64 bytes a clock from the L2 at most (Jia et al.
+2018, arXiv:1804.06826, table 3.1; the A100's white paper has 5,120 bytes a clock over all 108).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _RESERVED_BYTES = 1 * KIB
 _RESERVING, _CLUSTERED = 8.0, 9.0
 _TENSOR_FROM, _TENSOR_BELOW = 10.0, 12.0
 _PORTABLE_CLUSTER = 8
+_FILL_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Chip:
     """That one block may use."""
     cluster: int = 1
     """Blocks, each on a multiprocessor of its own, that reach each other's shared memory."""
+
+    fill_bytes_per_s: float | None = None
+    """What all multiprocessors together take from the L2 at most; None where no clock is known."""
 
     def clusters(self, blocks: int) -> int:
         """How many clusters of so many blocks run at once."""
@@ -60,4 +65,5 @@ def chip_of(gpu: GpuSpec) -> Chip | None:
         _TENSOR_BYTES if tensor else _REGISTERS_BYTES / 2,
         shared - _RESERVED_BYTES * (gpu.capability >= _RESERVING),
         _PORTABLE_CLUSTER if gpu.capability >= _CLUSTERED else 1,
+        _FILL_BYTES * count * gpu.clock.value if gpu.clock else None,
     )

@@ -18,7 +18,7 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, walked_rows
+from planner.cost.parts import Part, attention_shape, together, walked_rows
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -79,7 +79,7 @@ class CalibratedEstimator:
             family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
-        core_s = _together(parts, overlap=kernel.overlaps) + stream_s - stream.floor_s
+        core_s = together(parts, overlap=kernel.overlaps) + stream_s - stream.floor_s
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
             parts[0].floor_s,
@@ -292,14 +292,6 @@ _MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
 def _is_main(op: Operator) -> bool:
     """Whether a kernel model prices it; all others stream."""
     return isinstance(op, _MAIN) or is_product(type(op))
-
-
-def _together(parts: list[Part], *, overlap: bool) -> Number:
-    """Time of a group's main kernels; of one that overlaps, the link's or the chip's."""
-    link = [part.core_s for part in parts if part.family == "collective"]
-    if not overlap:
-        return sum(part.core_s for part in parts)
-    return maximum(sum(link), sum(part.core_s for part in parts) - sum(link))
 
 
 def _moved_bytes(site: Site) -> Number:

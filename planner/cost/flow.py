@@ -17,7 +17,8 @@ from typing import Literal
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.ops.collective import AllReduce, RowScatter
-from planner.ops.linear import Linear
+from planner.ops.linear import Linear, MatMul
+from planner.ops.mla import HeadLinear
 from planner.ops.moe import Moe, MoeRouter
 from planner.ops.norm import LayerNorm, RmsNorm
 from planner.ops.types import OpClass, as_dim
@@ -30,6 +31,9 @@ _ELEMENTS = {OpClass.POINTWISE, OpClass.VIEW, OpClass.GATHER}
 _ONLINE = (RmsNorm, LayerNorm)
 """Norms that commute with a product: (x·w/rms)·W = (x·w·W)/rms, and the mean is taken off by the
 sums of W's columns. Their statistics are complete when the product is."""
+
+_IN_ROWS = (Linear, HeadLinear, MatMul)
+"""Products whose results are rows of their last side, as images' are not."""
 
 Slot = tuple[NodeKey, int]
 """A node and one of its inputs by position."""
@@ -173,6 +177,8 @@ class _Walk:
         if self.exchange and self.stage[key]:
             return False
         if self.stage[key] and self.experts is None:
+            if not all(isinstance(self._op(each), _IN_ROWS) for each in self.products[0]):
+                return False
             self.whole.add(key)
         else:
             self.rows.append(key)

@@ -2,7 +2,7 @@
 
 Any convex group that one kernel can run by what its operators need of each other
 (`planner.cost.flow`): connected, or of siblings that share an input or a reader. Whether its tiles
-fit a GPU is asked where the GPU is known (`planner.cost.tile`). Attention is a group as a whole.
+fit a GPU is asked where the GPU is known (`planner.cost.fitting`). Attention is a group as a whole.
 
 Products that read one tensor join all or alone: a merge of all is never worse than one of some.
 """
