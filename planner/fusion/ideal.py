@@ -23,6 +23,10 @@ MAX_NODES = 8
 """As many as norm, both projections, activation, product and second projection with what is added
 to it take. Larger groups are bound by the same bytes."""
 
+MOST_PER_NODE = 16
+"""Groups of a window, for each of its nodes, beyond which no larger ones are looked for: in graphs
+of many elementwise nodes their number grows fast with their size."""
+
 _RULE = FusionRule(
     name="ideal",
     engine_name="a kernel nobody wrote yet",
@@ -52,20 +56,22 @@ def ideal_matches(window: Window) -> Iterator[Match]:
     """Every group of the ideal rule set that touches this block and is convex."""
     yield from _attention(window)
     grower = _Grower(window)
-    seen: set[int] = set()
-    frontier = list(grower.starts)
-    while frontier:
-        group = frontier.pop()
-        if group in seen:
-            continue
-        seen.add(group)
-        flow = grower.flow(group)
-        if flow is None:
-            continue
-        keys = grower.keys_of(group)
-        if len(keys) > 1 or flow.experts:
-            yield Match(_RULE, frozenset(keys), flow=flow)
-        frontier += grower.grown(group)
+    waiting: list[set[int]] = [set() for _ in range(MAX_NODES + 1)]
+    waiting[1].update(grower.starts)
+    found = 0
+    for groups in waiting:
+        if found > MOST_PER_NODE * len(window.keys):
+            return
+        for group in sorted(groups):
+            flow = grower.flow(group)
+            if flow is None:
+                continue
+            keys = grower.keys_of(group)
+            if len(keys) > 1 or flow.experts:
+                found += 1
+                yield Match(_RULE, frozenset(keys), flow=flow)
+            for grown in grower.grown(group):
+                waiting[grown.bit_count()].add(grown)
 
 
 def _attention(window: Window) -> Iterator[Match]:
@@ -122,8 +128,11 @@ class _Grower:
 
     def _between(self, group: int) -> int:
         """Nodes on paths that leave a group and come back."""
-        above = reduce(or_, (self._ancestors[n] for n in _bits(group))) & ~group
-        return _mask(n for n in _bits(above) if self._ancestors[n] & group)
+        above = below = 0
+        for n in _bits(group):
+            above |= self._ancestors[n]
+            below |= self._descendants[n]
+        return above & below & ~group
 
     def _siblings_in(self, group: int) -> int:
         """Siblings of products that others joined, or that read or are read by what is computed."""
@@ -138,20 +147,19 @@ class _Grower:
 
     def _taken_up(self, group: int) -> int:
         """Elementwise nodes that alone read what they read, all of it computed here."""
-        alone = self._alone
-        return _mask(n for n, read in alone.items() if not group >> n & 1 and read & ~group == 0)
+        readers = reduce(or_, (self._readers[n] for n in _bits(group)))
+        near = readers & self._alone & ~group
+        return _mask(n for n in _bits(near) if self._before[n] & ~group == 0)
 
     @cached_property
-    def _alone(self) -> dict[int, int]:
-        """Such nodes, and whose results they read."""
-        found = {}
-        window = self.window
-        for n, key in enumerate(self.keys):
-            tensors = window.inputs(key)
-            own = all(window.readers[t] == (key,) and t in window.producer for t in tensors)
-            if own and self.roles[key] in {"element", "state"} and not self._escapes(tensors):
-                found[n] = self._before[n]
-        return found
+    def _alone(self) -> int:
+        """Such nodes, wherever what they read is computed."""
+        return _mask(n for n, key in enumerate(self.keys) if self._reads_alone(key))
+
+    def _reads_alone(self, key: NodeKey) -> bool:
+        window, tensors = self.window, self.window.inputs(key)
+        own = all(window.readers[t] == (key,) and t in window.producer for t in tensors)
+        return own and self.roles[key] in {"element", "state"} and not self._escapes(tensors)
 
     def _escapes(self, tensors: tuple[tuple[int, str], ...]) -> bool:
         return any(tensor in self.window.escaping for tensor in tensors)
@@ -167,6 +175,14 @@ class _Grower:
     @cached_property
     def _ancestors(self) -> list[int]:
         return [self._mask_of(self.window.ancestors[key]) for key in self.keys]
+
+    @cached_property
+    def _descendants(self) -> list[int]:
+        found = [0] * len(self.keys)
+        for n, above in enumerate(self._ancestors):
+            for m in _bits(above):
+                found[m] |= 1 << n
+        return found
 
     @cached_property
     def _before(self) -> list[int]:
