@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from planner.fusion.objective import Additive, Label, Objective
+from planner.fusion.objective import Additive, Label, Objective, Way
 from planner.fusion.types import NoSchedule, SearchTooLarge
 
 Row = dict[int, list[Label]]
@@ -167,5 +167,5 @@ def _kernels(label: Label) -> tuple[int, ...]:
     while label[-1] is not None:
         found.append(label[-1][-2])
         label = label[-2]
-    several = label[-2] if isinstance(label[-2], tuple) else ()
+    several = label[-2].payloads if isinstance(label[-2], Way) else ()
     return (*several, *reversed(found))
