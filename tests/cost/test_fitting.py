@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from thoroughness import many
 
 from planner.cost.annotate import annotate
 from planner.cost.fitting import best_tile
@@ -25,10 +27,12 @@ MLP = ("gate_proj", "up_proj", "act", "act_mul", "down_proj")
 NORMED = ("o_proj", "attention_residual", "post_attention_norm")
 
 
+@cache
 def gpu(name: str):
     return device(CATALOG.find("gpu", name))
 
 
+@cache
 def layer(name: str):
     model = CATALOG.find("model", name)
     return model_graph(model, blocks_of(model, CATALOG), BF16, 1).kinds[1]
@@ -138,6 +142,7 @@ def test_operands_that_miss_the_l2_are_read_again_by_each_wave():
     assert found.extra_bytes == 2 * 512 * MIB * (math.ceil(tiles / 132) - 1)
 
 
+@settings(max_examples=many(20, 200), deadline=None)
 @given(
     st.integers(1, 20_000), st.sampled_from(["h100-sxm", "a100-80gb-sxm", "rtx-4090", "b200-sxm"])
 )

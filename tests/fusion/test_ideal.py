@@ -191,7 +191,7 @@ def every(found: Window) -> dict[frozenset, object]:
     return groups
 
 
-@settings(max_examples=many(25, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(12, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(random_models())
 def test_growing_finds_every_closed_group(model):
     found = Window(model.kinds[0])
@@ -199,7 +199,7 @@ def test_growing_finds_every_closed_group(model):
     assert {match.nodes for match in ideal_matches(found)} == expected
 
 
-@settings(max_examples=many(25, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(12, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(random_models())
 def test_groups_left_out_for_their_sole_readers_are_never_needed(model):
     """The least step with every group that keeps siblings together is that of the set."""
