@@ -27,7 +27,7 @@ from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
 from planner.dtypes import bytes_per_element, is_quantized, operand
-from planner.num import Number, maximum, minimum, where
+from planner.num import Number, is_array, maximum, minimum, where
 from planner.spec.question import COLLECTIVES, Measured
 from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
 
@@ -89,10 +89,14 @@ class Fitted:
         residuals = self.measured.residuals
         low: Number = residuals.q10
         high: Number = residuals.q90
+        several = is_array(time_s)
         for band in residuals.bands:
             end = math.inf if band.below is None else band.below
             inside = (band.above <= time_s) & (time_s < end)
-            low, high = where(inside, band.q10, low), where(inside, band.q90, high)
+            if several:
+                low, high = where(inside, band.q10, low), where(inside, band.q90, high)
+            elif inside:
+                low, high = band.q10, band.q90
         width, least = BORROWED_WIDTH[self.evidence], LEAST_LOG_WIDTH[self.evidence]
         return minimum(low * width, -least), maximum(high * width, least)
 

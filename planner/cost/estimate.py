@@ -18,7 +18,7 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, walked_rows
+from planner.cost.parts import Part, attention_shape, together, walked_rows
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -79,7 +79,7 @@ class CalibratedEstimator:
             family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
-        core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
+        core_s = together(parts, overlap=kernel.overlaps) + stream_s - stream.floor_s
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
             parts[0].floor_s,
@@ -128,7 +128,7 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            return self._collective(node.op, site)
+            return self._once(((node, site),), self._collective)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
     def _once(self, nodes: Places, make: Callable[[Places], Part]) -> Part:
@@ -220,7 +220,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, op: Collective, site: Site) -> Part:
+    def _collective(self, nodes: Places) -> Part:
+        node, site = nodes[0]
+        op = node.op
+        assert isinstance(op, Collective)
         fitted = self.constants.collective(op.library)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
