@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +47,12 @@ class Slot:
         rule = self.group.rule
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
         return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel} {decodes}"
+
+    @cached_property
+    def order(self) -> float:
+        """When the engine's pass of it runs; rules without a number come last."""
+        rule = self.group.rule
+        return rule.order if rule and rule.order else math.inf
 
     @cached_property
     def limited(self) -> bool:

@@ -60,11 +60,26 @@ def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
 
 def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     """As `known_regime`, made anew."""
+    refused |= taken(layout, refused)
     weights = uncovered(layout, refused)
     counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
     space = layout.space(order_free=mode == "full")
     paths = least_paths(layout.problem, space, counted)
     return Regime(layout, mode, refused, weights, paths)
+
+
+def taken(layout: Layout, refused: Collection[int]) -> frozenset[int]:
+    """Slots that hold a node which an earlier pass of the engine fuses: they find it gone."""
+    running = [s for number, s in enumerate(layout.slots) if s.fuses and number not in refused]
+    earliest: dict[Place, float] = {}
+    for slot in running:
+        for place in slot.fuses:
+            earliest[place] = min(slot.order, earliest.get(place, math.inf))
+    return frozenset(
+        number
+        for number, slot in enumerate(layout.slots)
+        if any(earliest.get(place, math.inf) < slot.order for place in slot.fuses)
+    )
 
 
 def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:

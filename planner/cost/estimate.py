@@ -128,7 +128,7 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            return self._collective(node.op, site)
+            return self._collective(node.op, site, kernel.name)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
     def _once(self, nodes: Places, make: Callable[[Places], Part]) -> Part:
@@ -220,8 +220,8 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, op: Collective, site: Site) -> Part:
-        fitted = self.constants.collective(op.library)
+    def _collective(self, op: Collective, site: Site, engine: str | None) -> Part:
+        fitted = self.constants.collective(op.library, engine)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)

@@ -80,7 +80,8 @@ def ask(
     calibrations: tuple[Measured, ...] = ()
     spread = None
     if cost_model == "calibrated":
-        calibrations = _calibrations(named, gpu, backend, catalog)
+        lenders = _lenders(backend) if deployment.parallel.tensor > 1 else frozenset()
+        calibrations = _calibrations(named, gpu, backend, catalog, lenders)
         spread = catalog.find("spread", SPREAD) if SPREAD in catalog.names("spread") else None
     blocks = blocks_of(model, catalog)
     name = named.name if named else None
@@ -144,10 +145,24 @@ NEAREST = 3
 """Calibrations that are read: the next would lend nothing that these lack, and reading costs."""
 
 
+def _lenders(backend: BackendSpec) -> frozenset[str]:
+    """Engines whose all-reduce a fused kernel of this one holds."""
+    return frozenset(
+        rule.kernel
+        for rule in backend.fusions
+        if rule.kernel and any(slot.op == "all_reduce" for slot in rule.pattern)
+    )
+
+
 def _calibrations(
-    named: CalibrationSpec | None, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
+    named: CalibrationSpec | None,
+    gpu: GpuSpec,
+    backend: BackendSpec,
+    catalog: Catalog,
+    lenders: frozenset[str],
 ) -> tuple[Measured, ...]:
-    """The named calibration first, then overlays, then those of the nearest GPUs.
+    """The named calibration first, then overlays, then those of the nearest GPUs, and last what
+    ``lenders`` measured on this one.
 
     A file called GPU-ENGINE stands for what its name says. Any other is an overlay: it is read for
     its fields, and is used where GPU and engine are the deployment's own.
@@ -175,7 +190,9 @@ def _calibrations(
     # whole runs first: they were fitted on top of everything else
     overlays.sort(key=lambda each: (each.runs is None, each.name))
     found += [Measured(overlay, gpu.architecture, gpu.capability) for overlay in overlays]
-    for _, name, other in sorted(ranked, key=lambda each: each[0])[:NEAREST]:
+    ranked.sort(key=lambda each: each[0])
+    lent = [e for e in ranked[NEAREST:] if e[1] in {f"{gpu.name}-{engine}" for engine in lenders}]
+    for _, name, other in (*ranked[:NEAREST], *lent):
         calibration = catalog.find("calibration", name)
         found.append(Measured(calibration, other.architecture, other.capability))
     return tuple(found)
