@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -50,6 +51,12 @@ class Slot:
         own = "tiled" if self.group.flow else ""
         kinds, edge = self.like or self.kinds, self.group.border
         return f"{kinds} {edge} {tile} {self.group.kernel} {decodes} {own}"
+
+    @cached_property
+    def order(self) -> float:
+        """When the engine's pass of it runs; rules without a number come last."""
+        rule = self.group.rule
+        return rule.order if rule and rule.order else math.inf
 
     @cached_property
     def limited(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.capture.layout import Layout, Slot
-from planner.capture.regime import Regime, known_regime, objective_of, uncovered
+from planner.capture.regime import Regime, known_regime, objective_of, taken, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
@@ -202,10 +202,11 @@ class Problem:
 
     def _bounded(self, mode: Mode) -> fusion.Schedule:
         """A schedule with a bound: every kernel needs its price."""
-        weights = uncovered(self.layout, self._refused)
+        refused = self._refused | taken(self.layout, self._refused)
+        weights = uncovered(self.layout, refused)
         prices = [
             fusion.Price(weight, 0.0, math.inf)
-            if slot in self._refused
+            if slot in refused
             else self.priced(slot).price(mode, self.fixed, weight)
             for slot, weight in enumerate(weights)
         ]
