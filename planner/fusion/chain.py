@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from planner.fusion.objective import Label, Objective
+from planner.fusion.objective import Additive, Label, Objective, Way
 from planner.fusion.types import NoSchedule, SearchTooLarge
 
 Row = dict[int, list[Label]]
@@ -96,6 +96,8 @@ class Chain:
 
     def _advance(self, row: Row, matrix: Matrix, name: str, place: Place) -> Row:
         """The row after one more matrix; its labels lie at the place, whatever they end in."""
+        if isinstance(self.objective, Additive):
+            return _least(row, matrix, self.objective)
         join = self.objective.join
         found: Row = {}
         for middle, heads in row.items():
@@ -108,6 +110,17 @@ class Chain:
         if self.keep is not None:
             found = {o: self.keep(replace(place, out=o), labels) for o, labels in found.items()}
         return {out: self.objective.prune(labels) for out, labels in found.items() if labels}
+
+
+def _least(row: Row, matrix: Matrix, objective: Additive) -> Row:
+    """As `Chain._advance` where each entry is one label: only the least of each is joined."""
+    found: dict[int, tuple[int, Label, Label]] = {}
+    for middle, (head,) in row.items():
+        for out, (tail,) in matrix.get(middle, {}).items():
+            cost = head[0] + tail[0]
+            if out not in found or cost < found[out][0]:
+                found[out] = cost, head, tail
+    return {out: [objective.join(head, tail)] for out, (_, head, tail) in found.items()}
 
 
 def paths(label: Label) -> list[tuple[Path, int]]:
@@ -154,5 +167,5 @@ def _kernels(label: Label) -> tuple[int, ...]:
     while label[-1] is not None:
         found.append(label[-1][-2])
         label = label[-2]
-    several = label[-2] if isinstance(label[-2], tuple) else ()
+    several = label[-2].payloads if isinstance(label[-2], Way) else ()
     return (*several, *reversed(found))

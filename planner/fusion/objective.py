@@ -96,6 +96,25 @@ def seconds(count: int) -> float:
     return math.ldexp(float(count), -TICK_BITS)
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """The kernels on the least way to a state, read off only where that way is taken."""
+
+    won: list[tuple[int, int]]
+    """Into each state the arc that won."""
+    end: int
+    kernels: list[Label]
+
+    @property
+    def payloads(self) -> tuple[int, ...]:
+        """Payloads of the kernels in order."""
+        moves, end = [], self.end
+        while end:
+            end, move = self.won[end]
+            moves.append(move)
+        return tuple(self.kernels[move][-2] for move in reversed(moves))
+
+
 @dataclass(frozen=True)
 class Additive:
     """A captured graph: the time is the sum of the kernels' times. Label: (cost, made from).
@@ -140,7 +159,7 @@ class Additive:
                     least, best = cost, arc
             costs.append(least)
             won.append(best)
-        return [[(costs[end], _payloads(won, end, kernels), None)] for end in ends]
+        return [[(costs[end], Way(won, end, kernels), None)] for end in ends]
 
     def best(self, labels: list[Label]) -> Label:
         """The least label."""
@@ -149,15 +168,6 @@ class Additive:
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule."""
         return Total(label[0] >> _TIME_BITS, seconds(label[0] & _TIME_MASK))
-
-
-def _payloads(won: list[tuple[int, int]], end: int, kernels: list[Label]) -> tuple[int, ...]:
-    """What runs on the way to a state, from the arcs that won."""
-    moves = []
-    while end:
-        end, move = won[end]
-        moves.append(move)
-    return tuple(kernels[move][-2] for move in reversed(moves))
 
 
 def _cost(label: Label) -> int:

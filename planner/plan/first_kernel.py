@@ -28,7 +28,7 @@ def first_kernels(solved: SolvedStep, ideal: Solution) -> tuple[FirstKernel, ...
     found: dict[tuple[str, ...], FirstKernel] = {}
     for label, kernel, times, gain_s, launches in _gains(solved, ideal, alone):
         nodes = tuple(name for _, name in kernel.group.border.nodes)
-        before = found.get(nodes, FirstKernel((), nodes, 0, _device_s(kernel), 0.0, 0))
+        before = found.get(nodes) or _new(nodes, kernel)
         found[nodes] = replace(
             before,
             blocks=tuple(dict.fromkeys((*before.blocks, label))),
@@ -38,6 +38,21 @@ def first_kernels(solved: SolvedStep, ideal: Solution) -> tuple[FirstKernel, ...
         )
     worth = [each for each in found.values() if each.gain_s > 0]
     return tuple(sorted(worth, key=lambda each: -each.gain_s)[:MOST])
+
+
+def _new(nodes: tuple[str, ...], kernel: Kernel) -> FirstKernel:
+    """A kernel with its tile, not counted yet."""
+    none = FirstKernel((), nodes, 0, _device_s(kernel), 0.0, 0)
+    tile = kernel.asked.tile
+    if tile is None or tile.level == "unknown":
+        return none
+    return replace(
+        none,
+        level=tile.level,
+        tile=(tile.rows, tile.columns),
+        multiprocessors=tile.blocks,
+        kept_bytes=tile.kept_bytes,
+    )
 
 
 def _device_s(kernel: Kernel) -> float:
@@ -92,7 +107,8 @@ def _gains(
         labels = [each for each, _ in engines]
         for kernel in ideals[0][1]:
             nodes = {(offset + side, name) for side, name in kernel.group.nodes}
-            if len(nodes) > 1 and nodes <= owners.keys():
+            new = len(nodes) > 1 or kernel.group.flow is not None
+            if new and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
                 yield label, kernel, times, saved_s, launches
 

@@ -45,3 +45,14 @@ def test_the_ideal_step_is_at_least_as_quick_as_with_any_one_kernel(plan):
     """The engine's kernels with one group in their place are one of the ideal groupings."""
     best = plan.first_kernels[0].gain_s
     assert plan.step.rule_sets["ideal"].time_s <= plan.step.time_s - best + 1e-12
+
+
+def test_kernels_come_with_a_tile_that_fits(plan):
+    """An RTX 4090 has 256 KiB of registers a multiprocessor, half of them for sums, no clusters."""
+    tiled = [row for row in plan.first_kernels if row.level]
+    assert tiled
+    for row in tiled:
+        assert row.level in {"block", "grid"}
+        assert row.multiprocessors == 1
+        assert 0 < row.kept_bytes <= 128 * 1024
+        assert min(row.tile) >= 16

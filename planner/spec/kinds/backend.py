@@ -97,7 +97,9 @@ class FusionRule(Spec):
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
-        None, description="Which kernel of the attention models it is, as in `fa3`"
+        None,
+        description="Which kernel of the attention models it is, as in `fa3`; of an all-reduce,"
+        " the engine whose own it is, as in `tensorrt-llm`",
     )
     decode_kernel: str | None = Field(
         None, description="Which one decodes, where another one does than fills"
@@ -107,6 +109,12 @@ class FusionRule(Spec):
     )
     when: Conditions = Field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    order: int | None = Field(
+        None,
+        ge=1,
+        description="When the engine's pass of it runs: nodes that an earlier pass fuses are gone"
+        " for later ones, and for rules without a number, which come last",
+    )
     source: str
     about: str | None = None
 
