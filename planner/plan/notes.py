@@ -46,8 +46,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
-    if rule := text_alone(whole_graph(prepared), solved.engine):
-        found.append(f"{question.backend.title} holds no tower here: {rule.note}")
+    found += _towers(prepared, solved.engine)
     found += _crowded(question)
     found += _uncaptured(solved)
     found += _pipeline(prepared, solved)
@@ -59,6 +58,11 @@ def notes(
     found += _other_runs(prepared, solved.engine)
     found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _towers(prepared: Prepared, engine: Engine) -> Iterator[str]:
+    if rule := text_alone(whole_graph(prepared), engine):
+        yield f"{engine.spec.title} holds no tower here: {rule.note}"
 
 
 def _crowded(question: Question) -> Iterator[str]:

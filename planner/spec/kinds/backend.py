@@ -285,8 +285,8 @@ class BackendSpec(CatalogSpec):
     )
     encoder: tuple[Choice, ...] = Field(
         (),
-        description="Whether it holds the tower of a model that generates text. `false`: it does not,"
-        " and `note` says why; without a rule that holds it does",
+        description="Whether it holds the tower of a model that generates text. `false`: if not,"
+        " `note` says why; without a rule that holds it does",
     )
     refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
