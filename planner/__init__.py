@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planner.charts.roofline import roofline_chart
     from planner.charts.sweep import sweep_chart
     from planner.cost.roofline import Roofline, roofline
+    from planner.desk.history import recorded
     from planner.errors import PlannerError, SpecError, StoreError, UsageError
     from planner.plan.advice import Advice, advise
     from planner.plan.around import around
@@ -68,6 +69,7 @@ __all__ = [
     "plain",
     "plan_file",
     "plan_question",
+    "recorded",
     "restore",
     "roofline",
     "roofline_chart",
@@ -90,6 +92,7 @@ _HOMES = {
     "planner.charts.roofline": ("roofline_chart",),
     "planner.charts.sweep": ("sweep_chart",),
     "planner.cost.roofline": ("Roofline", "roofline"),
+    "planner.desk.history": ("recorded",),
     "planner.errors": ("PlannerError", "SpecError", "StoreError", "UsageError"),
     "planner.plan.advice": ("Advice", "advise"),
     "planner.serving.plan": ("plan_question",),
