@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from planner.desk.history import recorded
     from planner.errors import PlannerError, SpecError, StoreError, UsageError
     from planner.plan.advice import Advice, advise
-    from planner.plan.around import around
     from planner.plan.diff import PlanDiff, diff, side_by_side
     from planner.plan.types import Plan
     from planner.plan.values import plain, restore
     from planner.plan.verdict import Verdict
     from planner.plan.wiring import wires
+    from planner.serving.around import around
     from planner.serving.plan import plan_question
     from planner.spec.catalog import Catalog
     from planner.spec.load import load_deployment
@@ -96,7 +96,7 @@ _HOMES = {
     "planner.errors": ("PlannerError", "SpecError", "StoreError", "UsageError"),
     "planner.plan.advice": ("Advice", "advise"),
     "planner.serving.plan": ("plan_question",),
-    "planner.plan.around": ("around",),
+    "planner.serving.around": ("around",),
     "planner.plan.diff": ("PlanDiff", "diff", "side_by_side"),
     "planner.plan.types": ("Plan",),
     "planner.plan.values": ("plain", "restore"),
