@@ -108,8 +108,7 @@ def command(
     for file in files:
         format_of(file)
     asked = Asked(sets, catalog_of(catalogs), db, cost_model)
-    wanted = Wanted(names, gpus, block, baseline)
-    chart = _drawn(kind, wanted, asked, theme)
+    chart = _drawn(kind, Wanted(names, gpus, block, baseline), asked, theme)
     for file in files:
         save_chart(chart, file)
     if as_json:
