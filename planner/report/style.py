@@ -53,14 +53,17 @@ _PARTS = """
 @media print {
   .planner-report {
     --chart-text: #000000; --chart-faint: #444444; --chart-grid: #dddddd; --chart-ground: #ffffff;
+    --good: #00664a; --bad: #a63c00;
     font-size: 10pt;
   }
   .planner-report h2 { break-after: avoid; }
   .planner-report figure, .planner-report tr, .planner-report dl { break-inside: avoid; }
   .planner-report thead { display: table-header-group; }
   .planner-report .scroll, .planner-report figure { overflow: visible; }
-  .planner-report figure svg { min-width: 0; }
+  .planner-report figure svg { min-width: 0; max-width: 15.5cm; max-height: 22cm; }
   .planner-report table { font-size: 8pt; }
+  .planner-report ul { font-size: 8.5pt; line-height: 1.35; }
+  .planner-report li, .planner-report p { break-inside: avoid; }
 }
 """
 STYLE = _GROUND + _PARTS
@@ -69,7 +72,7 @@ STYLE = _GROUND + _PARTS
 PAGE = """
 body { margin: 0; }
 main, footer { max-width: 60rem; margin: 0 auto; padding: 1rem 1.25rem; }
-@page { size: A4; margin: 14mm; }
+@page { margin: 14mm; }
 @media print { main, footer { max-width: none; padding: 0; } }
 """
 _THEMES = f"""
