@@ -122,7 +122,7 @@ def test_nothing_in_a_report_is_fetched():
 def test_paper_is_light_whatever_the_screen_and_of_the_reader_s_own_size():
     """Every ink that the dark theme sets is set again for paper."""
     text = page("plan", pieces(example()))
-    dark, paper = (text.partition(media)[2] for media in ("scheme: dark)", "@media print"))
+    dark, paper = (text.rpartition(media)[2] for media in ("scheme: dark)", "@media print"))
     inks = set(re.findall(r"--[a-z-]+(?=:)", dark.partition("}")[0]))
     assert inks == set(re.findall(r"--[a-z-]+(?=:)", paper.partition("}")[0])) >= {"--good"}
     assert "size:" not in text.partition("@page")[2].partition("}")[0]
