@@ -29,6 +29,9 @@ _BLOCK = 32
 """Tokens of a KV block, which the generator rounds up to."""
 _HALF = 4
 """GPUs of half a board."""
+_MARLIN = (0, 13)
+"""vLLM from which on gpt-oss's scripts of Hopper set VLLM_MXFP4_USE_MARLIN=1, and no script asks
+for piecewise graphs any more (pull 327 of perf-changelog.yaml, against pull 159)."""
 
 
 def flags(row: SiliconRow) -> Flags:
@@ -91,6 +94,8 @@ def _vllm(row: SiliconRow) -> Flags:
         # 70b_*.sh, gptoss_fp4_*.sh
         found |= {"async_scheduling": True, "max_num_batched_tokens": 8192}
         found |= {} if hopper else {"fuse_allreduce_rms": True}
+    if model == "gpt-oss-120b":
+        found |= _oss(row)
     if model == "llama-3.1-70b-instruct" and not hopper:
         found |= {"fuse_attn_quant": True, "cudagraph_mode": "FULL_DECODE_ONLY"}
     if model == "kimi-k2.5":
@@ -98,6 +103,14 @@ def _vllm(row: SiliconRow) -> Flags:
     if model == "minimax-m2.5":
         found |= _minimax(row)
     return found
+
+
+def _oss(row: SiliconRow) -> Flags:
+    """gptoss_fp4_{b200,h100,h200}.sh, and gptoss_fp4_*_docker.sh before them."""
+    version = version_key(row.version)
+    if version >= _MARLIN:
+        return {"mxfp4_use_marlin": True} if row.system in _HOPPER else {}
+    return {"cudagraph_mode": "PIECEWISE"} if version >= (0, 11) else {}
 
 
 def _minimax(row: SiliconRow) -> Flags:
