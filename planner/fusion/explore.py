@@ -23,7 +23,7 @@ from planner.fusion.types import Pair, Problem, SearchTooLarge
 from planner.fusion.windows import Window, boundary_states, windows_of
 
 MAX_STATES = 20_000
-FEW_STATES = 1_000
+FEW_STATES = 2_000
 """Beyond so many, states of a search that looks at order are found in arrays: `downsets`."""
 MAX_ENTRIES = 32
 """Boundary states of a window: each has its own states, so that more of them are too much."""
