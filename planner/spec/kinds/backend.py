@@ -243,6 +243,10 @@ class CaptureSizes(Spec):
     full_cap: Expression | None = Field(
         None, description="Largest size with a full graph, where it differs"
     )
+    per_sequence: bool = Field(
+        False,
+        description="Sizes count sequences, not tokens: they differ where drafts are verified",
+    )
     source: str | None = None
 
 
@@ -257,6 +261,10 @@ class CaptureSpec(Spec):
     outside: tuple[str, ...] = Field((), description="Names of nodes that no graph holds")
     sizes: tuple[CaptureSizes, ...] = Field(
         (), description="The first whose conditions hold; without any, each size met is captured"
+    )
+    rounds: tuple[Choice, ...] = Field(
+        (),
+        description="Whether sizes are rounded up to whole sequences where drafts are verified",
     )
     pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
     graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")
