@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from planner.cost.constants import Constants, Fitted
+from planner.cost.constants import Constants
 from planner.cost.estimator import Estimate, Kernel, roofline_s
 from planner.cost.experts import CHAINS, ROUTED, Routed, routed
+from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, collective, elementwise, gemm
 from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape

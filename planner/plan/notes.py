@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from planner.capture.decide import offers
 from planner.capture.solve import Solution
 from planner.capture.types import MODES
-from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
+from planner.cost.fitted import Fitted
 from planner.plan.memory_types import MemoryPlan
 from planner.plan.prepare import Prepared
 from planner.plan.solve import SolvedStep
