@@ -163,13 +163,10 @@ def _again(
     rules = [rule for rule in rules if holds(rule.when, solved.engine.facts)]
     loops = {word for rule in rules for word in rule.classes}
     window = window_of(block)
-    thin = {
-        name_of[node]
-        for rule in rules
-        if rule.loops
-        for _, node in loops_of(window, rule.loops).unstored
-    }
+    nests = [loops_of(window, rule.loops) for rule in rules if rule.loops]
+    thin = {name_of[node] for each in nests for _, node in each.repeated}
     inside = {name_of[node.id] for node in block.nodes if str(node.op.op_class) in loops}
+    inside -= {name_of[node] for each in nests for _, node in each.calls}
     for producer, consumer in edges:
         if producer in thin and consumer in inside and ours[producer] != ours[consumer]:
             yield producer, consumer

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from weakref import WeakKeyDictionary
 
+from planner.fusion.sums import is_view, loose_biases, sums_in_calls
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.ops.dims import Dim, as_dim
@@ -43,13 +44,22 @@ class Loops:
     """What those results are made of."""
     breaks: dict[NodeKey, frozenset[int]] = field(default_factory=dict)
     """Where a node's loops over elements stay apart: for tables that repeat over outer ones."""
+    calls: dict[NodeKey, NodeKey] = field(default_factory=dict)
+    """Sums that are part of a library's call, each with the product in front."""
+    loose: frozenset[NodeKey] = frozenset()
+    """Products whose bias is part of the loops that read them."""
 
     def __post_init__(self) -> None:
         """Decide node by node, in order."""
+        self.calls = sums_in_calls(self.window, self.rule)
+        self.loose = loose_biases(self.window, self.rule)
         for key in self.window.keys:
             operands = self._operands(key)
             self.breaks[key] = self._breaks(key)
-            if not self._is_stored(key, operands):
+            if key in self.loose and not self._is_called(key):
+                bias: Operands = frozenset([("weight", key, 0)])
+                self.made |= {tensor: bias | {tensor} for tensor in self.window.outputs(key)}
+            elif not self._is_stored(key, operands):
                 self.unstored.add(key)
                 self.made |= dict.fromkeys(self.window.outputs(key), operands)
 
@@ -58,12 +68,23 @@ class Loops:
         found = []
         for tensor in self.window.outputs(key):
             for user in self.window.readers.get(tensor, ()):
-                found += self.users(user) if self._is_view(user) else [user]
+                seen = is_view(self.window.node(user), self.rule)
+                found += self.users(user) if seen else [user]
         return found
 
-    def _is_view(self, key: NodeKey) -> bool:
-        node = self.window.node(key)
-        return node.op.op_class == OpClass.VIEW or node.op_name in self.rule.views
+    @property
+    def repeated(self) -> set[NodeKey]:
+        """What each kernel of loops that reads it computes again, a loose bias among it."""
+        return self.unstored | {k for k in self.loose if self.window.outputs(k)[0] in self.made}
+
+    def is_call(self, key: NodeKey) -> bool:
+        """Whether a node is no loop, but a library's call or part of one."""
+        return key in self.calls or self.window.node(key).op.op_class not in _LOOPS
+
+    def _is_called(self, key: NodeKey) -> bool:
+        """Whether a call reads what a node writes, or it leaves the graph: it is stored."""
+        leaves = self.window.escaping & set(self.window.outputs(key))
+        return bool(leaves) or any(self.is_call(user) for user in self.users(key))
 
     def _breaks(self, key: NodeKey) -> frozenset[int]:
         node = self.window.node(key)
@@ -84,11 +105,9 @@ class Loops:
 
     def _is_stored(self, key: NodeKey, operands: Operands) -> bool:
         node, users = self.window.node(key), self.users(key)
+        if self.is_call(key) or self._is_called(key):
+            return True
         if not _ends_in_elements(node) or (is_join(node) and not self.rule.joins):
-            return True
-        if any(self.window.node(user).op.op_class not in _LOOPS for user in users):
-            return True
-        if self.window.escaping & set(self.window.outputs(key)):
             return True
         if len(users) > 1 and len(operands) > self.rule.operands:
             return True
@@ -157,6 +176,7 @@ def groups(
     They are made of whole atoms: a stored result with what is not stored and first read by it.
     """
     loops = loops_of(window, loop)
+    allowed = allowed - set(loops.calls)
     atoms = _atoms(loops, allowed)
     starts = dict.fromkeys(atom for key, atom in atoms.items() if key[0] == 0)
     seen: set[frozenset[NodeKey]] = set()

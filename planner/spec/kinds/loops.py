@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from planner.spec.kinds.base import Spec
@@ -33,4 +35,10 @@ class LoopRule(Spec):
         False,
         description="Whether loops that have outer loops alone in common are joined, and loops"
         " over the same elements nested in another way are not",
+    )
+    sums: Literal["call", "apart"] | None = Field(
+        None,
+        description="What becomes of a sum behind a product of matrices: `call`, it is part of the"
+        " library's call; `apart`, only where others than elementwise loops read it, and FP32"
+        " biases are added by such loops too; none: biases in calls, other sums in loops",
     )
