@@ -17,6 +17,7 @@ from planner.fusion.sums import is_view, loose_biases, sums_in_calls
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.ops.dims import Dim, as_dim
+from planner.ops.pointwise import EXP_FLOPS
 from planner.ops.types import OpClass, Shape
 from planner.spec.types import FusionRule, LoopRule
 
@@ -48,6 +49,8 @@ class Loops:
     """Sums that are part of a library's call, each with the product in front."""
     loose: frozenset[NodeKey] = frozenset()
     """Products whose bias is part of the loops that read them."""
+    heavy: set[NodeKey] = field(default_factory=set)
+    """Nodes whose loops compute exponentials, of what is not stored in front of them too."""
 
     def __post_init__(self) -> None:
         """Decide node by node, in order."""
@@ -56,6 +59,8 @@ class Loops:
         for key in self.window.keys:
             operands = self._operands(key)
             self.breaks[key] = self._breaks(key)
+            if self._is_heavy(key):
+                self.heavy.add(key)
             if key in self.loose and not self._is_called(key):
                 bias: Operands = frozenset([("weight", key, 0)])
                 self.made |= {tensor: bias | {tensor} for tensor in self.window.outputs(key)}
@@ -109,10 +114,18 @@ class Loops:
             return True
         if not _ends_in_elements(node) or (is_join(node) and not self.rule.joins):
             return True
-        if len(users) > 1 and len(operands) > self.rule.operands:
+        limit = self.rule.operands if len(users) > 1 else self.rule.most
+        if limit is not None and len(operands) > limit:
             return True
         wider = any(_whole(self, user) != _whole(self, key) for user in users)
-        return node.op_name in self.rule.stored and (len(users) > 1 or wider)
+        return key in self.heavy and (len(users) > 1 or wider)
+
+    def _is_heavy(self, key: NodeKey) -> bool:
+        node = self.window.node(key)
+        flops = getattr(node.op, "flops", 0) if node.op_name == "elementwise" else 0
+        own = node.op_name in self.rule.stored or (self.rule.stored and flops >= EXP_FLOPS)
+        makers = (self.window.producer.get(tensor) for tensor in self.window.inputs(key))
+        return bool(own) or any(m in self.heavy and m in self.unstored for m in makers if m)
 
     def extent(self, key: NodeKey) -> Extent | None:
         """The loops of a node; None where its tensors do not say, as within attention."""

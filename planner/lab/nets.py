@@ -9,7 +9,9 @@ from typing import Any, Literal
 from planner.lab.net import module
 from planner.lab.nets_apart import diffusion, lstm, mixer, olmo2, phi, t5
 from planner.lab.nets_decoders import TOKENS, VOCAB, Decoder, decoder
+from planner.lab.nets_images import dlrm, gmlp, nafnet, swin, unet
 from planner.lab.nets_others import bert, cnn, convnext, gpt2, mbconv, mlp_net, vit
+from planner.lab.nets_sequence import conformer, gnn, gru, mla, ssm
 
 BATCH = 2
 
@@ -19,7 +21,7 @@ class Net:
     """A small model."""
 
     run: Callable[..., Any]
-    reads: Literal["ids", "rows", "image"]
+    reads: Literal["ids", "rows", "image", "sequence", "clicks"]
     dtype: str = "float32"
     apart: bool = False
     """Whether rules were settled without it."""
@@ -43,12 +45,22 @@ NETS: dict[str, Net] = {
     "gpt-2": Net(gpt2, "ids", tokens=TOKENS),
     "convnext": Net(convnext, "image"),
     "mbconv": Net(mbconv, "image"),
-    "phi": Net(phi, "ids", "bfloat16", apart=True, tokens=TOKENS),
-    "olmo-2": Net(olmo2, "ids", "bfloat16", apart=True, tokens=TOKENS),
-    "t5": Net(t5, "ids", apart=True, tokens=TOKENS),
-    "mixer": Net(mixer, "image", apart=True),
-    "diffusion": Net(diffusion, "image", apart=True),
-    "lstm": Net(lstm, "rows", apart=True),
+    "phi": Net(phi, "ids", "bfloat16", tokens=TOKENS),
+    "olmo-2": Net(olmo2, "ids", "bfloat16", tokens=TOKENS),
+    "t5": Net(t5, "ids", tokens=TOKENS),
+    "mixer": Net(mixer, "image"),
+    "diffusion": Net(diffusion, "image"),
+    "lstm": Net(lstm, "rows"),
+    "ssm": Net(ssm, "sequence", apart=True),
+    "unet": Net(unet, "image", apart=True),
+    "gru": Net(gru, "sequence", apart=True),
+    "mla": Net(mla, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "conformer": Net(conformer, "sequence", apart=True, tokens=TOKENS),
+    "swin": Net(swin, "image", apart=True),
+    "nafnet": Net(nafnet, "image", apart=True),
+    "dlrm": Net(dlrm, "clicks", apart=True),
+    "gnn": Net(gnn, "rows", apart=True),
+    "gmlp": Net(gmlp, "image", apart=True),
 }
 
 
@@ -60,8 +72,13 @@ def net(name: str) -> tuple[Any, tuple[Any, ...]]:
     asked = NETS[name]
     dtype = getattr(torch, asked.dtype)
     made = {
-        "ids": lambda: torch.randint(0, VOCAB, (BATCH, TOKENS)),
-        "rows": lambda: torch.rand(BATCH * TOKENS, 64, dtype=dtype),
-        "image": lambda: torch.rand(BATCH, 3, 32, 32, dtype=dtype),
+        "ids": lambda: (torch.randint(0, VOCAB, (BATCH, TOKENS)),),
+        "rows": lambda: (torch.rand(BATCH * TOKENS, 64, dtype=dtype),),
+        "image": lambda: (torch.rand(BATCH, 3, 32, 32, dtype=dtype),),
+        "sequence": lambda: (torch.rand(BATCH, TOKENS, 64, dtype=dtype),),
+        "clicks": lambda: (
+            torch.randint(0, 100, (BATCH * TOKENS, 3)),
+            torch.rand(BATCH * TOKENS, 64, dtype=dtype),
+        ),
     }[asked.reads]()
-    return module(torch, asked.run, (made,), dtype), (made,)
+    return module(torch, asked.run, made, dtype), made

@@ -17,10 +17,14 @@ class LoopRule(Spec):
         description="A result that is read more than once is stored if it is made of more operands;"
         " below, each kernel that reads it computes it again",
     )
+    most: int | None = Field(
+        None, ge=1, description="The same of a result that is read once; none has no limit"
+    )
     stored: tuple[str, ...] = Field(
         (),
         description="Operators whose results are stored wherever they are read more than once, or"
-        " by something larger",
+        " by something larger; also what is computed of them in the same loops. With any, other"
+        " elementwise operators that compute exponentials or the like are among them",
     )
     views: tuple[str, ...] = Field(
         (),
