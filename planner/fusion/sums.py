@@ -19,8 +19,8 @@ _MATRIX = 2
 """Sides of a product that stays one of matrices; tokens stand for two, batch and length."""
 _SQUARES = "rms_norm"
 """The norm that squares what it reads before it reduces anything."""
-_JOINS = {"rope", "concat", "copy"}
-"""Elementwise operators that put parts of what they read side by side, or in another place."""
+_JOINS = {"rope", "concat"}
+"""Elementwise operators that put parts of what they read side by side."""
 
 
 def sums_in_calls(window: Window, rule: LoopRule) -> dict[NodeKey, NodeKey]:

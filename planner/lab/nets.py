@@ -9,9 +9,9 @@ from typing import Any, Literal
 from planner.lab.net import module
 from planner.lab.nets_apart import diffusion, lstm, mixer, olmo2, phi, t5
 from planner.lab.nets_decoders import TOKENS, VOCAB, Decoder, decoder
-from planner.lab.nets_images import dlrm, gmlp, nafnet, swin, unet
+from planner.lab.nets_images import dlrm, gmlp, nafnet, unet
 from planner.lab.nets_others import bert, cnn, convnext, gpt2, mbconv, mlp_net, vit
-from planner.lab.nets_sequence import conformer, gnn, gru, mla, ssm
+from planner.lab.nets_sequence import conformer, gru, mla, ssm
 
 BATCH = 2
 
@@ -56,10 +56,8 @@ NETS: dict[str, Net] = {
     "gru": Net(gru, "sequence", apart=True),
     "mla": Net(mla, "ids", "bfloat16", apart=True, tokens=TOKENS),
     "conformer": Net(conformer, "sequence", apart=True, tokens=TOKENS),
-    "swin": Net(swin, "image", apart=True),
     "nafnet": Net(nafnet, "image", apart=True),
     "dlrm": Net(dlrm, "clicks", apart=True),
-    "gnn": Net(gnn, "rows", apart=True),
     "gmlp": Net(gmlp, "image", apart=True),
 }
 

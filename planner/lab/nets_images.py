@@ -1,4 +1,4 @@
-"""Held-out models of images and tables: skip connections, windows, gates, dot products."""
+"""Held-out models of images and tables: skip connections, gates, dot products."""
 
 from __future__ import annotations
 
@@ -30,39 +30,6 @@ def unet(w: Weights, image: Any) -> Any:
         x = f.conv2d(x, w(f"up{level}", width, x.shape[1], 1, 1), w(f"up{level}_bias", width))
         x = block(torch.cat((kept[level], x), 1), f"back{level}", width)
     return f.conv2d(x, w("end", 3, 16, 1, 1), w("end_bias", 3))
-
-
-def swin(w: Weights, image: Any) -> Any:
-    """Two blocks of a Swin transformer: attention in windows, the second's shifted, then halved."""
-    torch, f = w.torch, w.torch.nn.functional
-    heads, side, width = 4, 4, 64
-    x = f.conv2d(image, w("patch", width, 3, 4, 4), w("patch_bias", width), stride=4)
-    x = w.layer_norm(x.permute(0, 2, 3, 1), "patch_norm")
-    n, high, wide, _ = x.shape
-
-    def attend(h: Any, name: str) -> Any:
-        h = h.view(n, high // side, side, wide // side, side, width)
-        h = h.permute(0, 1, 3, 2, 4, 5).reshape(-1, side * side, width)
-        qkv = w.linear(h, f"{name}_qkv", 3 * width, bias=True)
-        q, k, v = qkv.view(-1, side * side, 3, heads, 16).permute(2, 0, 3, 1, 4).unbind(0)
-        table = w(f"{name}_table", heads, side * side, side * side)
-        scores = q @ k.transpose(2, 3) * 0.25 + table
-        seen = torch.softmax(scores, -1) @ v
-        h = w.linear(seen.transpose(1, 2).reshape(h.shape), f"{name}_out", width, bias=True)
-        h = h.view(n, high // side, wide // side, side, side, width)
-        return h.permute(0, 1, 3, 2, 4, 5).reshape(n, high, wide, width)
-
-    for block in range(2):
-        name, shift = f"block{block}", block * side // 2
-        h = w.layer_norm(x, f"{name}_norm1")
-        h = torch.roll(h, (-shift, -shift), (1, 2)) if shift else h
-        h = attend(h, f"{name}_attn")
-        x = x + (torch.roll(h, (shift, shift), (1, 2)) if shift else h)
-        h = w.linear(w.layer_norm(x, f"{name}_norm2"), f"{name}_fc1", 4 * width, bias=True)
-        x = x + w.linear(f.gelu(h), f"{name}_fc2", width, bias=True)
-    parts = [x[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
-    x = w.linear(w.layer_norm(torch.cat(parts, -1), "merge_norm"), "merge", 2 * width)
-    return w.linear(w.layer_norm(x, "norm").mean((1, 2)), "head", 10, bias=True)
 
 
 def nafnet(w: Weights, image: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Held-out models over sequences: scans, recurrences, latent attention, convolutions, graphs."""
+"""Held-out models over sequences: scans, recurrences, latent attention, convolutions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ssm(w: Weights, x: Any) -> Any:
 
 
 def gru(w: Weights, x: Any) -> Any:
-    """A GRU over a few tokens, and a weighted sum of what it saw."""
+    """GRU cells over a few tokens, and a weighted sum of what they saw."""
     torch = w.torch
     state = torch.tanh(w.linear(x[:, 0], "start", 64, bias=True))
     seen = []
@@ -46,14 +46,14 @@ def gru(w: Weights, x: Any) -> Any:
         now = x[:, step]
         reset, update = (
             torch.sigmoid(
-                w.linear(now, f"x_{part}", 64, bias=True)
-                + w.linear(state, f"h_{part}", 64, bias=True)
+                w.linear(now, f"x_{part}{step}", 64, bias=True)
+                + w.linear(state, f"h_{part}{step}", 64, bias=True)
             )
             for part in ("reset", "update")
         )
         new = torch.tanh(
-            w.linear(now, "x_new", 64, bias=True)
-            + reset * w.linear(state, "h_new", 64, bias=True)
+            w.linear(now, f"x_new{step}", 64, bias=True)
+            + reset * w.linear(state, f"h_new{step}", 64, bias=True)
         )
         state = (1 - update) * new + update * state
         seen.append(state)
@@ -65,7 +65,7 @@ def gru(w: Weights, x: Any) -> Any:
 def mla(w: Weights, ids: Any) -> Any:
     """A decoder of DeepSeek's: queries and keys through latents, rotated parts apart."""
     torch, f = w.torch, w.torch.nn.functional
-    heads, plain, turned = 4, 16, 8
+    heads, plain, turned, wide = 4, 16, 8, 24
     x, turn = w.embedding(ids, "embed_tokens", VOCAB, 64), rotation(w, turned)
     for layer in range(2):
         name = f"layer{layer}"
@@ -76,13 +76,14 @@ def mla(w: Weights, ids: Any) -> Any:
         q = q.view(n, length, heads, plain + turned).transpose(1, 2)
         latent = w.linear(h, f"{name}_kv_a", 32 + turned)
         own, shared = latent.split([32, turned], -1)
-        kv = w.linear(w.rms_norm(own, f"{name}_kv_norm"), f"{name}_kv_b", heads * 2 * plain)
-        k, v = kv.view(n, length, heads, 2 * plain).transpose(1, 2).chunk(2, -1)
+        kv = w.linear(w.rms_norm(own, f"{name}_kv_norm"), f"{name}_kv_b", heads * (plain + wide))
+        kv = kv.view(n, length, heads, plain + wide).transpose(1, 2)
+        k, v = kv.split([plain, wide], -1)
         q_turned = rotated(w, q[..., plain:], turn)
         k_turned = rotated(w, shared[:, None], turn).expand(n, heads, length, turned)
         q, k = torch.cat((q[..., :plain], q_turned), -1), torch.cat((k, k_turned), -1)
         seen = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + w.linear(seen.transpose(1, 2).reshape(n, length, heads * plain), f"{name}_o", 64)
+        x = x + w.linear(seen.transpose(1, 2).reshape(n, length, heads * wide), f"{name}_o", 64)
         x = x + gated_mlp(w, w.rms_norm(x, f"{name}_mlp_norm"), f"{name}_mlp", Decoder())
     return w.linear(w.rms_norm(x, "norm"), "lm_head", VOCAB)
 
@@ -118,20 +119,3 @@ def conformer(w: Weights, x: Any) -> Any:
         x = half(convolve(x, f"{name}_conv"), f"{name}_second")
         x = w.layer_norm(x, f"{name}_norm")
     return w.linear(x, "head", VOCAB)
-
-
-def gnn(w: Weights, x: Any) -> Any:
-    """Messages along the edges of a graph: look-ups, an MLP, sums over arriving edges."""
-    torch, f = w.torch, w.torch.nn.functional
-    count = x.shape[0]
-    start = torch.arange(3 * count) % count
-    end = (torch.arange(3 * count) * 7 + 1) % count
-    x = w.linear(x, "in", 64, bias=True)
-    for layer in range(2):
-        name = f"layer{layer}"
-        pair = torch.cat((x[start], x[end]), -1)
-        message = w.linear(f.relu(w.linear(pair, f"{name}_a", 64, bias=True)), f"{name}_b", 64)
-        total = torch.zeros_like(x).index_add(0, end, message)
-        both = torch.cat((x, total), -1)
-        x = w.layer_norm(x + f.silu(w.linear(both, f"{name}_c", 64, bias=True)), f"{name}_norm")
-    return w.linear(x.mean(0, keepdim=True), "head", 10, bias=True)
