@@ -36,6 +36,8 @@ VIEWS = frozenset(
     }
 )
 """Operators that compute nothing."""
+_WHOLE = VIEWS - {"slice", "select", "as_strided", "split", "split_with_sizes", "unbind"}
+"""Those behind which all elements stand."""
 _FUNCTION = re.compile(r"^cpp_fused\w* = async_compile\.cpp", re.MULTILINE)
 
 
@@ -243,7 +245,8 @@ def _loops(part: Any, heads: dict[str, Any], calls: set[Any]) -> Iterator[str]:
         return iter(())
     inputs = {node.name: node for node in end.graph.nodes if node.op == "placeholder"}
     known = {**inputs, **heads}
-    read = {known[dep.name] for dep in part.read_writes.reads if dep.name in known}
+    loaded = [known[dep.name] for dep in part.read_writes.reads if dep.name in known]
+    read = {node for head in loaded for node in _under_other_sides(head)}
     origins = set(part.node.get_origins()) | {end}
     live = set(read)
     found: dict[Any, None] = {}
@@ -257,6 +260,18 @@ def _loops(part: Any, heads: dict[str, Any], calls: set[Any]) -> Iterator[str]:
     return _exported(found or ([] if end in calls else [end]))
 
 
+def _under_other_sides(node: Any) -> Iterator[Any]:
+    """An operator, and those that write the same elements in front of it."""
+    yield node
+    while _name(node) in _WHOLE:
+        node = node.args[0]
+        yield node
+
+
+def _name(node: Any) -> str:
+    return str(node.target).removeprefix("aten.").split(".")[0]
+
+
 def _is_part(node: Any) -> bool:
     """Whether a node is one of several results of another, as a mean beside a variance."""
     return "getitem" in str(node.target)
@@ -265,7 +280,6 @@ def _is_part(node: Any) -> bool:
 def _exported(nodes: Iterable[Any]) -> Iterator[str]:
     """Names in the export, without those of views."""
     for node in nodes:
-        name = str(node.target).removeprefix("aten.").split(".")[0]
-        if name in VIEWS or _is_part(node):
+        if _name(node) in VIEWS or _is_part(node):
             continue
         yield node.meta.get("custom", {}).get("exported") or f"?{node.name}"
