@@ -165,7 +165,8 @@ def _again(
     window = window_of(block)
     nests = [loops_of(window, rule.loops) for rule in rules if rule.loops]
     thin = {name_of[node] for each in nests for _, node in each.repeated}
-    inside = {name_of[node.id] for node in block.nodes if str(node.op.op_class) in loops}
+    inside = set(name_of.values())
+    inside -= {name_of[node.id] for node in block.nodes if str(node.op.op_class) not in loops}
     inside -= {name_of[node] for each in nests for _, node in each.calls}
     for producer, consumer in edges:
         if producer in thin and consumer in inside and ours[producer] != ours[consumer]:

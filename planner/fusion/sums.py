@@ -10,6 +10,7 @@ is_pointwise_use; aten/src/ATen/native/Linear.cpp.)
 
 from __future__ import annotations
 
+from planner.fusion.traits import is_moved, is_sized, is_view
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.ops.types import OpClass, Shape
@@ -19,8 +20,8 @@ _MATRIX = 2
 """Sides of a product that stays one of matrices; tokens stand for two, batch and length."""
 _SQUARES = "rms_norm"
 """The norm that squares what it reads before it reduces anything."""
-_JOINS = {"rope", "concat"}
-"""Elementwise operators that put parts of what they read side by side."""
+_APART = {"rope", "concat", "pool"}
+"""Operators with a loop of their own, that torch does not call elementwise."""
 
 
 def sums_in_calls(window: Window, rule: LoopRule) -> dict[NodeKey, NodeKey]:
@@ -58,21 +59,11 @@ def only_elementwise(window: Window, rule: LoopRule, key: NodeKey) -> bool:
 
 def _is_elementwise(window: Window, rule: LoopRule, key: NodeKey) -> bool:
     node = window.node(key)
-    if is_view(node, rule) or _is_moved(node):
+    if is_view(node, rule) or is_moved(node):
         return only_elementwise(window, rule, key)
     if node.op.op_class == OpClass.POINTWISE:
-        return node.op_name not in _JOINS
+        return node.op_name not in _APART and not is_sized(window, key)
     return node.op_name == _SQUARES
-
-
-def is_view(node: Node, rule: LoopRule) -> bool:
-    """Whether a node gives part of what it reads, or all under other sides, and runs nothing."""
-    return node.op.op_class == OpClass.VIEW or node.op_name in rule.views
-
-
-def _is_moved(node: Node) -> bool:
-    """Whether a node gives what it reads in another order, which is a view until it is stored."""
-    return node.op_name == "copy" and len(node.inputs) == 1 and not node.parameters
 
 
 def _product(window: Window, key: NodeKey) -> NodeKey | None:
@@ -92,17 +83,16 @@ def _has_bias(node: Node) -> bool:
 
 
 def _is_matrix(shape: Shape) -> bool:
-    return len(shape) == _MATRIX and "tokens" not in shape[0].symbols
+    return len(shape) <= _MATRIX and "tokens" not in shape[0].symbols
 
 
 def _is_batched(window: Window, key: NodeKey) -> bool:
     """Whether a product's rows do not lie one behind the other: other sides were put first."""
     source = window.inputs(key)[0]
     maker = window.producer.get(source)
-    if maker is None or len(window.tensor(source).shape) <= _MATRIX:
+    if maker is None or _is_matrix(window.tensor(source).shape):
         return False
-    node = window.node(maker)
-    return _is_moved(node)
+    return is_moved(window.node(maker))
 
 
 def _is_apart(window: Window, rule: LoopRule, key: NodeKey) -> bool:

@@ -8,7 +8,6 @@ from planner.importers.exported.aten_several import join, pick, split
 from planner.importers.exported.call import Call
 from planner.importers.exported.types import Step
 
-
 Reader = Callable[[Call], Iterator[Step]]
 
 _SAME = {

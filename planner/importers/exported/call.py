@@ -49,5 +49,5 @@ class Call:
 
     def tensors(self) -> list[str]:
         """Names of all tensors among the arguments, those in lists too."""
-        given = [each for a in self.node.args for each in (a if isinstance(a, list | tuple) else [a])]
-        return [each.name for each in given if hasattr(each, "name")]
+        lists = [arg if isinstance(arg, list | tuple) else [arg] for arg in self.node.args]
+        return [each.name for held in lists for each in held if hasattr(each, "name")]

@@ -20,6 +20,15 @@ class LoopRule(Spec):
     most: int | None = Field(
         None, ge=1, description="The same of a result that is read once; none has no limit"
     )
+    operations: int | None = Field(
+        None,
+        ge=1,
+        description="A result whose loops have more operations is stored, loads and constants"
+        " counted, and those of all that is computed in the same loops; none has no limit",
+    )
+    unrolled: int = Field(
+        1, ge=1, description="Reductions of fewer elements are written out as elementwise loops"
+    )
     stored: tuple[str, ...] = Field(
         (),
         description="Operators whose results are stored wherever they are read more than once, or"
