@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from weakref import WeakKeyDictionary
 
 from planner.fusion.sums import loose_biases, sums_in_calls
@@ -25,6 +26,7 @@ from planner.fusion.traits import (
     is_wide_norm,
     leads,
     operations,
+    places,
     rows_of,
     shapes_of,
     statistics,
@@ -123,8 +125,9 @@ class Loops:
         own += [("row", key, n) for n in range(statistics(self.window, key))]
         read: Iterator[Operands]
         read = (self._loaded(tensor) for tensor in self.window.inputs(key))
-        if is_moved(self.window.node(key)):  # at other places than whoever reads it unmoved
-            read = (frozenset(("moved", key, each) for each in operands) for operands in read)
+        count = places(self.window, key, self.rule)
+        if count > 1 or is_moved(self.window.node(key)):  # not where others read them
+            read = (frozenset((key, *at) for at in product(held, range(count))) for held in read)
         return frozenset(own).union(*read)
 
     def _loaded(self, tensor: TensorKey) -> Operands:
@@ -149,7 +152,8 @@ class Loops:
         ends = ends_in_elements(self.window, key, self.rule)
         if not ends or (is_join(self.window.node(key)) and not self.rule.joins):
             return True
-        limit = self.rule.operands if len(users) > 1 else self.rule.most
+        several = len(users) > 1 or any(statistics(self.window, user) for user in users)
+        limit = self.rule.operands if several else self.rule.most
         if limit is not None and len(operands) > limit:
             return True
         computed = (self.window.node(place[-1]) for place in self.body[key])
@@ -158,8 +162,9 @@ class Loops:
             return True
         if len(operands) > 1 and any(self.window.node(user).op_name == "pool" for user in users):
             return True
-        wider = any(_whole(self, user) != _whole(self, key) for user in users)
-        return key in self.heavy and (len(users) > 1 or wider)
+        spread = [user for user in users if not is_join(self.window.node(user))]
+        wider = any(_whole(self, user) != _whole(self, key) for user in spread)
+        return key in self.heavy and (several or wider)
 
     def _inlined(self, key: NodeKey) -> list[NodeKey]:
         """Nodes in front, views left out, that are part of this one's loops."""
@@ -267,10 +272,14 @@ def _fits(loops: Loops, group: frozenset[NodeKey]) -> bool:
         return False
     if len(group) > 1 and any(is_wide_norm(window, key) for key in group):
         return False
-    nests = [key for key in group if key not in loops.unstored or loops.reduces(key)]
+    nests = [
+        key
+        for key in group
+        if key not in loops.unstored or loops.reduces(key) or not group & set(loops.users(key))
+    ]
     if rule.nests and len({loops.breaks[key] for key in nests}) > 1:
         return False
-    if any(_against_order(loops, key, group) for key in nests):
+    if any(_against_order(loops, key, group) or _shifted(loops, key, group) for key in group):
         return False
     return _alike(loops, [key for key in nests if loops.extent(key)])
 
@@ -307,6 +316,15 @@ def _inside(loops: Loops, key: NodeKey, outer: NodeKey) -> bool:
     if own[0] != own[1]:
         return own[0] == rows[1]
     return leads(rows_of(loops.window, outer), shapes_of(loops.window, key)[1][0])
+
+
+def _shifted(loops: Loops, key: NodeKey, group: frozenset[NodeKey]) -> bool:
+    """Whether a node is a part of a result, or more than it, that the group stores elsewhere."""
+    if not is_moved(loops.window.node(key)):
+        return False
+    read, written = (elements(shapes[0]) for shapes in shapes_of(loops.window, key))
+    makers = {loops.window.producer.get(tensor) for tensor in loops.window.inputs(key)}
+    return read != written and any(m in group and m not in loops.unstored for m in makers)
 
 
 def _against_order(loops: Loops, key: NodeKey, group: frozenset[NodeKey]) -> bool:

@@ -87,9 +87,22 @@ def ends_in_elements(window: Window, key: NodeKey, rule: LoopRule) -> bool:
 
 
 def weights(window: Window, key: NodeKey) -> int:
-    """Stored tensors of its own that a node reads; a norm over other sides has scale and shift."""
-    count = len(window.node(key).parameters)
-    return 2 * count if is_wide_norm(window, key) else count
+    """Stored tensors of its own that a node reads: a norm's scale and shift are two."""
+    node = window.node(key)
+    count = len(node.parameters)
+    shifted = node.op_name == "layer_norm" and getattr(node.op, "bias", False)
+    return 2 * count if shifted or is_wide_norm(window, key) else count
+
+
+def places(window: Window, key: NodeKey, rule: LoopRule) -> int:
+    """At how many places an element of a result reads each of its inputs."""
+    node = window.node(key)
+    if node.op_name == "pool":
+        return int(getattr(node.op, "window", 1))
+    if not is_unrolled(window, key, rule):
+        return 1
+    read, written = (elements(shapes[0]) for shapes in shapes_of(window, key))
+    return int(read.coefficient / written.coefficient)
 
 
 def is_exponential(node: Node, rule: LoopRule) -> bool:

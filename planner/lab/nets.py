@@ -9,6 +9,7 @@ from typing import Any, Literal
 from planner.lab.net import module
 from planner.lab.nets_apart import diffusion, lstm, mixer, olmo2, phi, t5
 from planner.lab.nets_decoders import TOKENS, VOCAB, Decoder, decoder
+from planner.lab.nets_fresh import dcn, densenet, nerf, pointnet, retnet, rwkv, vae, whisper
 from planner.lab.nets_images import dlrm, gmlp, nafnet, unet
 from planner.lab.nets_others import bert, cnn, convnext, gpt2, mbconv, mlp_net, vit
 from planner.lab.nets_sequence import conformer, gru, mla, ssm
@@ -51,14 +52,22 @@ NETS: dict[str, Net] = {
     "mixer": Net(mixer, "image"),
     "diffusion": Net(diffusion, "image"),
     "lstm": Net(lstm, "rows"),
-    "ssm": Net(ssm, "sequence", apart=True),
-    "unet": Net(unet, "image", apart=True),
-    "gru": Net(gru, "sequence", apart=True),
-    "mla": Net(mla, "ids", "bfloat16", apart=True, tokens=TOKENS),
-    "conformer": Net(conformer, "sequence", apart=True, tokens=TOKENS),
-    "nafnet": Net(nafnet, "image", apart=True),
-    "dlrm": Net(dlrm, "clicks", apart=True),
-    "gmlp": Net(gmlp, "image", apart=True),
+    "ssm": Net(ssm, "sequence"),
+    "unet": Net(unet, "image"),
+    "gru": Net(gru, "sequence"),
+    "mla": Net(mla, "ids", "bfloat16", tokens=TOKENS),
+    "conformer": Net(conformer, "sequence", tokens=TOKENS),
+    "nafnet": Net(nafnet, "image"),
+    "dlrm": Net(dlrm, "clicks"),
+    "gmlp": Net(gmlp, "image"),
+    "densenet": Net(densenet, "image", apart=True),
+    "vae": Net(vae, "image", apart=True),
+    "nerf": Net(nerf, "rows", apart=True),
+    "pointnet": Net(pointnet, "sequence", apart=True),
+    "retnet": Net(retnet, "sequence", apart=True),
+    "dcn": Net(dcn, "rows", apart=True),
+    "whisper": Net(whisper, "sequence", apart=True, tokens=TOKENS),
+    "rwkv": Net(rwkv, "sequence", apart=True),
 }
 
 

@@ -18,6 +18,7 @@ _SAME = {
     "Tanh": "tanh",
     "Neg": "neg",
     "Abs": "abs",
+    "Square": "square",
     "Exp": "exp",
     "Log": "log",
     "Sqrt": "sqrt",

@@ -57,6 +57,7 @@ FLOPS = {
             "Trilu",
             "BitwiseAnd",
             "BitwiseOr",
+            "Square",
         ],
         1,
     ),
