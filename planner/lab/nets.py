@@ -11,6 +11,16 @@ from planner.lab.nets_apart import diffusion, lstm, mixer, olmo2, phi, t5
 from planner.lab.nets_decoders import TOKENS, VOCAB, Decoder, decoder
 from planner.lab.nets_fresh import dcn, densenet, nerf, pointnet, retnet, rwkv, vae, whisper
 from planner.lab.nets_images import dlrm, gmlp, nafnet, unet
+from planner.lab.nets_later import (
+    deepfm,
+    deit,
+    edsr,
+    granite,
+    highway,
+    mobilenet,
+    nbeats,
+    wavenet,
+)
 from planner.lab.nets_others import bert, cnn, convnext, gpt2, mbconv, mlp_net, vit
 from planner.lab.nets_sequence import conformer, gru, mla, ssm
 
@@ -60,14 +70,22 @@ NETS: dict[str, Net] = {
     "nafnet": Net(nafnet, "image"),
     "dlrm": Net(dlrm, "clicks"),
     "gmlp": Net(gmlp, "image"),
-    "densenet": Net(densenet, "image", apart=True),
-    "vae": Net(vae, "image", apart=True),
-    "nerf": Net(nerf, "rows", apart=True),
-    "pointnet": Net(pointnet, "sequence", apart=True),
-    "retnet": Net(retnet, "sequence", apart=True),
-    "dcn": Net(dcn, "rows", apart=True),
-    "whisper": Net(whisper, "sequence", apart=True, tokens=TOKENS),
-    "rwkv": Net(rwkv, "sequence", apart=True),
+    "densenet": Net(densenet, "image"),
+    "vae": Net(vae, "image"),
+    "nerf": Net(nerf, "rows"),
+    "pointnet": Net(pointnet, "sequence"),
+    "retnet": Net(retnet, "sequence"),
+    "dcn": Net(dcn, "rows"),
+    "whisper": Net(whisper, "sequence", tokens=TOKENS),
+    "rwkv": Net(rwkv, "sequence"),
+    "edsr": Net(edsr, "image", apart=True),
+    "wavenet": Net(wavenet, "sequence", apart=True),
+    "highway": Net(highway, "rows", apart=True),
+    "deepfm": Net(deepfm, "clicks", apart=True),
+    "nbeats": Net(nbeats, "rows", apart=True),
+    "granite": Net(granite, "ids", "bfloat16", apart=True, tokens=TOKENS),
+    "deit": Net(deit, "sequence", apart=True, tokens=TOKENS),
+    "mobilenet": Net(mobilenet, "image", apart=True),
 }
 
 
