@@ -19,6 +19,8 @@ _SAME = {
     "Neg": "neg",
     "Abs": "abs",
     "Square": "square",
+    "DepthToSpace": "pixel_shuffle",
+    "SpaceToDepth": "pixel_unshuffle",
     "Exp": "exp",
     "Log": "log",
     "Sqrt": "sqrt",
