@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -157,7 +157,7 @@ def _taken_in(
 
 
 def _again(
-    solved: SolvedStep, name_of: Mapping[str, str], ours: Mapping[str, int], ties: Iterable[Edge]
+    solved: SolvedStep, name_of: Mapping[str, str], ours: Mapping[str, int], ties: Collection[Edge]
 ) -> Iterator[Edge]:
     """Edges from what is not stored into kernels of loops, views and the like in between."""
     block = solved.graph.kinds[0]

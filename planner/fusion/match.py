@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
-from planner.fusion.loops import around, groups, loops_of
+from planner.fusion.loops import loops_of
+from planner.fusion.nests import around, groups
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule, KernelName, SlotSpec

@@ -96,7 +96,7 @@ def net(name: str) -> tuple[Any, tuple[Any, ...]]:
     torch.manual_seed(0)
     asked = NETS[name]
     dtype = getattr(torch, asked.dtype)
-    made = {
+    inputs: dict[str, Callable[[], tuple[Any, ...]]] = {
         "ids": lambda: (torch.randint(0, VOCAB, (BATCH, TOKENS)),),
         "rows": lambda: (torch.rand(BATCH * TOKENS, 64, dtype=dtype),),
         "image": lambda: (torch.rand(BATCH, 3, 32, 32, dtype=dtype),),
@@ -105,5 +105,6 @@ def net(name: str) -> tuple[Any, tuple[Any, ...]]:
             torch.randint(0, 100, (BATCH * TOKENS, 3)),
             torch.rand(BATCH * TOKENS, 64, dtype=dtype),
         ),
-    }[asked.reads]()
+    }
+    made = inputs[asked.reads]()
     return module(torch, asked.run, made, dtype), made
