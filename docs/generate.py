@@ -80,6 +80,7 @@ _PART = re.compile(
 _SESSION = re.compile(r"<!-- session: (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _PARTS: dict[str, Callable[[], str]] = {
     "architectures": architectures.table,
+    "towers": architectures.towers,
     "operators": specs.operators,
     "attributes": specs.operator_attributes,
     "formulas": specs.formulas,

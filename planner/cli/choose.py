@@ -76,6 +76,12 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     show_default=True,
     help="Choices to list, with the most users that each carries.",
 )
+@click.option(
+    "--network",
+    metavar="bandwidth=…,latency=…",
+    help="What joins nodes where one cannot hold the model: each GPU's share, and a message; by "
+    "default the deployment's, else 50 GB/s and 10 us around boards of eight with NVLink.",
+)
 @set_option
 @catalog_option
 @model_option
@@ -84,8 +90,9 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 def command(ctx: click.Context, /, *, as_json: bool, **given: Any) -> None:
     """Choose hardware for the users of FILE: GPUs, how many, how to split and run the model.
 
-    Every split in a node, FP8 beside the deployment's own formats, replicas and flags of the engine
-    are planned, and what keeps the limits is listed, cheapest first, with the engine's command.
+    Every split in a node, over several where one cannot hold the model, FP8 beside the deployment's
+    own formats, replicas and flags of the engine are planned, and what keeps the limits is listed,
+    cheapest first, with the engine's command.
     Exits with 1 when nothing keeps them.
     """
     from planner.cli.common.choosing import Given, answered

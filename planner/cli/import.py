@@ -49,7 +49,7 @@ def hf(
     catalogs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Print the model spec of a Hugging Face config FILE, its quantisation included.
+    """Print the model spec of a Hugging Face config FILE, quantisation and vision tower included.
 
     What the spec cannot say stands in comments. A config of an architecture that no block is for is
     refused, with the nearest one and the fields that differ. A deployment may also name a

@@ -46,7 +46,7 @@ def model_graph(
     if encoder is not None:
         taken = frozenset(block.label for block in graph.kinds)
         alone = replace(layout, sequence=False)
-        tower = _built(_as_model(model, encoder), blocks, modules, alone, taken).graph
+        tower = _built(tower_of(model, encoder), blocks, modules, alone, taken).graph
         tokens, items = encoder.tokens, encoder.items
         graph = replace(graph, encoder=tower, encoder_tokens=tokens, encoder_items=items)
     if refused := dict.fromkeys(modules.faults(builder.layers)):
@@ -68,8 +68,8 @@ def _built(
     return builder
 
 
-def _as_model(model: ModelSpec, encoder: EncoderSpec) -> ModelSpec:
-    """An encoder as a model of its own: its dims and options ahead of the model's."""
+def tower_of(model: ModelSpec, encoder: EncoderSpec) -> ModelSpec:
+    """A model's encoder as a model of its own: its dims and options ahead of the model's."""
     made = model.model_copy(
         update={
             "dims": {**model.dims, **encoder.dims},

@@ -13,6 +13,7 @@ from planner.plan.memory_types import MemoryPlan
 from planner.plan.prepare import Prepared
 from planner.plan.solve import SolvedStep
 from planner.spec.conditions import version_key
+from planner.spec.question import Question
 from planner.units import show_seconds
 
 
@@ -44,6 +45,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    found += _crowded(question)
     found += _uncaptured(solved)
     found += _pipeline(prepared, solved)
     if not memory.fits:
@@ -54,6 +56,19 @@ def notes(
     found += _other_runs(prepared, solved.engine)
     found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _crowded(question: Question) -> Iterator[str]:
+    """Ranks that talk to each other, more than one link joins."""
+    parallel, gpu = question.deployment.parallel, question.gpu
+    together = max(parallel.replica, parallel.expert)
+    if question.deployment.nodes is None and together > gpu.node:
+        nodes = -(-together // gpu.node)
+        link = gpu.link.type if gpu.link else "its link"
+        yield (
+            f"{together} GPUs are taken to be one node, joined by {link}, which joins {gpu.node}: "
+            f"say nodes: {nodes} and network: {{bandwidth: 50 GB/s, latency: 10 us}}"
+        )
 
 
 def _uncaptured(solved: SolvedStep) -> Iterator[str]:

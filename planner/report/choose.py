@@ -126,7 +126,9 @@ def _rent(choice: Choice) -> str:
 
 def _how(choice: Choice, asked: DeploymentSpec) -> str:
     parallel = choice.question.deployment.parallel
-    sizes = (("tp", parallel.tensor), ("ep", parallel.expert), ("dp", parallel.data))
+    names = {"tp": "tensor", "pp": "pipeline", "ep": "expert", "dp": "data"}
+    sizes = [(name, getattr(parallel, path)) for name, path in names.items()]
+    sizes.append(("nodes", choice.question.deployment.nodes or 1))
     said = [f"{name} {size}" for name, size in sizes if size > 1]
     said += [
         f"{path.rpartition('.')[2].replace('_', ' ')} {str(value).lower()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.errors import PlannerError, SpecError
 from planner.plan.memory import changed
@@ -64,12 +64,16 @@ class Bench:
 def placed(candidate: Candidate, replicas: int, users: int) -> Question:
     """The question of so many replicas of a candidate for so many users."""
     data = candidate.question.deployment.parallel.data * replicas
-    return changed(candidate.question, parallel={"data": data}, workload={"concurrency": users})
+    found = changed(candidate.question, parallel={"data": data}, workload={"concurrency": users})
+    if candidate.nodes == 1:
+        return found
+    nodes = {"nodes": candidate.nodes * replicas}
+    return replace(found, deployment=found.deployment.model_copy(update=nodes))
 
 
 def _key(question: Question) -> Hashable:
     deployment = question.deployment
-    parts = deployment.parallel, deployment.precision, deployment.workload
+    parts = deployment.parallel, deployment.precision, deployment.workload, deployment.nodes
     flags = tuple(deployment.backend.flags.items())
     return (id(question.gpu), id(question.backend), repr(parts), flags)
 

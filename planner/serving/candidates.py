@@ -1,28 +1,25 @@
-"""Ways to run a deployment on one kind of GPU: splits, number formats, flags of the engine."""
+"""Ways to run a deployment on one kind of GPU: placements, number formats, flags of the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.cost.engine import Engine, flag_text
 from planner.cost.scheduler import scheduler
 from planner.errors import PlannerError
-from planner.plan.layout import has_experts
 from planner.plan.load import StepLoad, decode
 from planner.plan.memory import changed
 from planner.plan.prepare import Prepared, prepare
 from planner.plan.solve import behaviour, solve_step
-from planner.plan.splits import ways
 from planner.plan.start import start_of
+from planner.serving.placements import Placement
 from planner.spec.conditions import holds
 from planner.spec.question import Question
-from planner.spec.types import Scalar
+from planner.spec.types import NetworkSpec, Scalar
 
 _WIDE = ("bf16", "fp16", "fp32")
-_ALONE = {"pipeline": 1, "context": 1, "prefill_context": 1}
-"""Ways to share work that are not searched."""
 _ROUND = 1024
 """Tokens that a longest sequence is rounded up to, where it must be given."""
 _GAIN = 0.005
@@ -46,6 +43,16 @@ class Candidate:
         return self.question.deployment.parallel.gpus
 
     @property
+    def nodes(self) -> int:
+        """Nodes that one of it takes."""
+        return self.question.deployment.nodes or 1
+
+    @property
+    def formats(self) -> frozenset[tuple[str, Scalar]]:
+        """Its number formats, where they differ."""
+        return frozenset(c for c in self.changes if c[0].startswith("precision."))
+
+    @property
     def whole(self) -> bool:
         """Whether more replicas would be another candidate."""
         return self.question.deployment.parallel.data > 1
@@ -58,39 +65,26 @@ class Candidate:
         return replace(self, question=question, changes=(*self.changes, *named))
 
 
-def candidates(question: Question, most: int, *, narrow: bool) -> Iterator[Candidate]:
-    """Every split over up to so many GPUs of a node, in every format worth trying.
+def candidates(
+    question: Question,
+    placements: Iterable[Placement],
+    network: NetworkSpec | None = None,
+    *,
+    narrow: bool,
+) -> Iterator[Candidate]:
+    """Every placement, in every format worth trying.
 
-    ``narrow``: also in fewer bits than the deployment asks for. What cannot be built is among
+    ``network`` joins the nodes of those that take several. ``narrow``: also in fewer bits than the
+    deployment asks for. What cannot be built is among
     them: asking for it raises.
     """
-    for tensor, data, expert in splits(question, most):
-        ranks = {**_ALONE, "tensor": tensor, "expert": expert, "data": data}
-        placed = changed(question, parallel=ranks)
-        before = question.deployment.parallel
-        moved = tuple(
-            (f"parallel.{name}", size)
-            for name, size in ranks.items()
-            if size != getattr(before, name) and name != "data"
-        )
+    for placement in placements:
+        placed = placement.of(question, network)
+        moved = placement.moved(question.deployment)
         for formats in _formats(placed, narrow=narrow):
             named = tuple((f"precision.{name}", value) for name, value in formats.items())
             asked = changed(placed, precision=formats) if formats else placed
             yield Candidate(asked, (*moved, *named), not formats)
-
-
-def splits(question: Question, most: int) -> Iterator[tuple[int, int, int]]:
-    """Tensor ranks, replicas and ranks of experts: replicas are one unless experts lie over all."""
-    experts = has_experts(question)
-    for tensor, pipeline, expert in ways(most):
-        if pipeline > 1 or (expert > 1 and not experts):
-            continue
-        yield tensor, 1, expert
-        if experts and expert == tensor:
-            data = 2
-            while tensor * data <= most:
-                yield tensor, data, tensor * data
-                data *= 2
 
 
 def _formats(question: Question, *, narrow: bool) -> Iterator[dict[str, Any]]:
@@ -180,4 +174,5 @@ def _rules(prepared: Prepared, engine: Engine) -> Hashable:
 
 def as_set(change: tuple[str, Scalar]) -> str:
     """A change as ``--set`` takes it."""
-    return f"{change[0]}={flag_text(change[1])}"
+    path, value = change
+    return f"{path}={'null' if value is None else flag_text(value)}"

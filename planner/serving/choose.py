@@ -19,9 +19,11 @@ from planner.serving.capacity import most_users
 from planner.serving.choose_types import Choice, Chosen, Wish
 from planner.serving.front import front
 from planner.serving.offers import Offer
+from planner.serving.placements import Placement, across, between, inside
 from planner.serving.spending import spending
 from planner.serving.targets import least, margins
 from planner.spec.question import Question
+from planner.spec.types import NetworkSpec
 
 Tell = Callable[[str], None]
 _NEAR = 0.3
@@ -89,16 +91,35 @@ class _Search:
                 self._fewest(offer, turned, counts)
 
     def _candidates(self, offer: Offer) -> Iterator[Candidate]:
-        most = min(offer.node, self.wish.most_gpus)
         question = self.elsewhere[offer.gpu]
-        for candidate in candidates(question, most, narrow=self.wish.narrow):
+        node, most = self._node(offer), self.wish.most_gpus
+        held = set()
+        for found in self._starting(question, inside(question, min(node, most))):
+            held.add(found.formats)
+            yield found
+        network = between(question, node, self.wish.network)
+        spread = across(question, node, most) if network else ()
+        for found in self._starting(question, spread, network):
+            if found.formats not in held:
+                yield found
+
+    def _node(self, offer: Offer) -> int:
+        return offer.node(self.elsewhere[offer.gpu].gpu.node)
+
+    def _starting(
+        self,
+        question: Question,
+        placements: Iterable[Placement],
+        network: NetworkSpec | None = None,
+    ) -> Iterator[Candidate]:
+        for candidate in candidates(question, placements, network, narrow=self.wish.narrow):
             found = self.bench.start(candidate)
             if found is not None:
                 yield found
 
     def _counts(self, offer: Offer, candidate: Candidate) -> list[int]:
         """Numbers of replicas that may be rented; more than users would stand idle."""
-        fills = list(offer.fills(candidate.gpus, self.wish.most_gpus))
+        fills = list(offer.fills(candidate.gpus, self.wish.most_gpus, self._node(offer)))
         if candidate.whole:
             return [1] if 1 in fills else []
         enough = next((n for n in fills if n >= self.wish.users), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.plan.serving_types import ServingPlan
@@ -11,7 +12,7 @@ from planner.serving.offers import Offer
 from planner.serving.spending import Spending
 from planner.serving.targets import Margin, Targets, least
 from planner.spec.question import Question
-from planner.spec.types import DeploymentSpec, Scalar
+from planner.spec.types import DeploymentSpec, NetworkSpec, Scalar
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Wish:
     """Flags of the engine that may be turned."""
     listed: int = 10
     """Choices whose flags are tried and whose most users are sought."""
+    network: NetworkSpec | None = None
+    """What joins nodes, where a replica takes several; None for what is usual around the GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +78,24 @@ class Choice:
 
     def changes(self, asked: DeploymentSpec) -> tuple[tuple[str, Scalar], ...]:
         """What differs from the deployment asked about, by dotted path."""
-        data = self.question.deployment.parallel.data
+        found = self.question.deployment
+        data = found.parallel.data
         gpu = (("gpu", self.offer.gpu),) if self.offer.gpu != asked.gpu else ()
         replicas = (("parallel.data", data),) if data != asked.parallel.data else ()
-        return (*gpu, *replicas, *self.candidate.changes)
+        return (*gpu, *replicas, *_nodes(found, asked), *self.candidate.changes)
+
+
+def _nodes(found: DeploymentSpec, asked: DeploymentSpec) -> Iterator[tuple[str, Scalar]]:
+    """Nodes and what joins them, where they differ."""
+    if found.nodes != asked.nodes:
+        yield "nodes", found.nodes
+    if found.network == asked.network:
+        return
+    if found.network is None:
+        yield "network", None
+    else:
+        yield "network.bandwidth", f"{found.network.bandwidth / 1e9:g} GB/s"
+        yield "network.latency", f"{found.network.latency * 1e6:g} us"
 
 
 @dataclass(frozen=True, eq=False)

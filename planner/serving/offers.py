@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from planner.errors import UsageError
 from planner.num import ceil_div
-from planner.plan.splits import MOST
 from planner.registry import nearest
 from planner.spec.types import PricesSpec
 
@@ -23,14 +22,18 @@ class Offer:
     """GPUs that are rented together."""
     price_per_hour: float | None = None
     """Of them all, in USD; None where nothing tells it."""
-    node: int = MOST
-    """Most GPUs that one replica may lie on, as they share a link."""
+    whole: bool = False
+    """Whether it is one machine: its GPUs share a link, those of two need a network."""
 
-    def fills(self, each: int, most_gpus: int) -> tuple[int, ...]:
+    def node(self, joined: int) -> int:
+        """GPUs of one machine, of a kind whose link joins so many at most."""
+        return self.count if self.whole else joined
+
+    def fills(self, each: int, most_gpus: int, node: int) -> tuple[int, ...]:
         """Numbers of replicas of ``each`` GPUs that leave no rented place empty, up to so many
-        GPUs. None where a replica does not fit a node.
+        GPUs. None where a replica fits neither a node nor some nodes exactly.
         """
-        if each > self.node or each > most_gpus:
+        if each > most_gpus or (each > node and each % node):
             return ()
         step = max(1, self.count // each)
         units = self.units(each, step)
@@ -55,7 +58,7 @@ def offers(prices: PricesSpec, gpus: Iterable[str] = ()) -> tuple[Offer, ...]:
     """
     single = [Offer(name, name, 1, figure.value) for name, figure in sorted(prices.gpus.items())]
     whole = [
-        Offer(name, each.gpu, each.count, each.price.value, each.count)
+        Offer(name, each.gpu, each.count, each.price.value, whole=True)
         for name, each in sorted(prices.instances.items())
     ]
     found = (*single, *whole)

@@ -63,6 +63,7 @@ from planner.spec.kinds.deployment import (
     Workload,
 )
 from planner.spec.kinds.gpu import (
+    BOARD,
     GpuLink,
     GpuMemory,
     GpuSpec,
@@ -92,6 +93,7 @@ from planner.spec.kinds.serving import ServingHost, ServingSpec
 from planner.spec.kinds.spread import SpreadFigure, SpreadName, SpreadSpec
 
 __all__ = [
+    "BOARD",
     "KINDS",
     "MODULE_REGEX",
     "Backend",

@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 import pytest
+from hf_towers import OTHERS
 
 from planner import resources
 from planner.errors import SpecError
@@ -11,8 +12,10 @@ from planner.graph import totals
 from planner.graph.build import model_graph
 from planner.graph.types import Block, ModelGraph, Node
 from planner.ops.types import Formats, static
+from planner.spec import hf
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_deployment, load_file
+from planner.spec.origin import Document
 from planner.spec.question import blocks_of
 from planner.spec.types import BlockCycle, ModelSpec
 
@@ -126,8 +129,10 @@ def test_a_file_is_named_as_what_it_holds(kind_of_spec):
 
 
 def test_every_block_is_used_by_a_model():
-    """A block that ships is one that some model needs."""
-    used = set().union(*(blocks_used(model) for model in CATALOG.entries("model")))
+    """A block that ships is one that some model needs, of the catalogue or of a public config."""
+    find = functools.partial(CATALOG.find, "block")
+    towers = (hf.model_of(hf.converted(config, Document("a"), find)) for config in OTHERS.values())
+    used = set().union(*(blocks_used(model) for model in (*CATALOG.entries("model"), *towers)))
     assert used >= set(CATALOG.names("block"))
 
 

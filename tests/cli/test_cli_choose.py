@@ -105,6 +105,9 @@ def test_without_prices_the_deployments_own_gpu_is_searched(choose):
         (("--slo", "tpot=0s"), "--slo tpot: must be greater than 0"),
         ((), "there is nothing to keep"),
         (("--min-throughput", "-1"), "--min-throughput"),
+        ((*LIMITS, "--network", "50 GB/s"), "--network takes bandwidth and latency"),
+        ((*LIMITS, "--network", "bandwidth=50,latency=1us"), "a bandwidth needs its unit"),
+        ((*LIMITS, "--network", "bandwidth=0 GB/s,latency=1us"), "must be greater than 0"),
         ((*LIMITS, "--gpus", "h100"), "two has no price of 'h100' (did you mean 'h100-sxm'?)"),
     ],
 )
@@ -120,11 +123,13 @@ def test_it_asks_for_users(choose):
     assert "--concurrency 32 --input 1024 --output 256" in done.err
 
 
-def test_several_nodes_are_not_searched(choose):
+def test_a_deployment_on_several_nodes_is_chosen_for_too(choose):
     network = "network={bandwidth: 50 GB/s, latency: 10 us}"
-    done = choose("--set", "nodes=2", "--set", network, "--set", "parallel.tensor=2")
-    assert done.code == 2
-    assert "--set nodes=null" in done.err
+    sets = ("--set", "nodes=2", "--set", network, "--set", "parallel.tensor=2")
+    done = choose("--json", "--lossless", "--top", "1", *sets)
+    best = json.loads(done.out)["choices"][0]
+    # half a billion parameters need no second node
+    assert {"nodes=null", "network=null"} <= set(best["sets"])
 
 
 def test_a_gpu_that_no_catalogue_has_is_refused_in_the_file_of_prices(choose, tmp_path):

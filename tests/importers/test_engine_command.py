@@ -204,3 +204,31 @@ def test_importing_a_command_gives_the_deployment_back(data):
     if data["backend"]["name"] == "tensorrt-llm" and data["precision"].get("weights") == "awq":
         return  # the catalogue has that checkpoint as a model of its own
     assert back(found.script) == {key: value for key, value in data.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        ("vllm", ("--node-rank", "--master-addr", "--headless")),
+        ("sglang", ("--node-rank", "--dist-init-addr")),
+        ("tensorrt-llm", ("mpirun", "trtllm-llmapi-launch")),
+    ],
+)
+def test_a_server_over_nodes_is_told_how_each_is_started(backend, words):
+    two = {"nodes": 2, "network": {"bandwidth": "50 GB/s", "latency": "10 us"}}
+    parallel = {"tensor": 8, "pipeline": 2}
+    found = engine_command(asked(backend={"name": backend}, parallel=parallel, **two))
+    (note,) = [note for note in found.notes if "2 nodes" in note]
+    assert all(word in note for word in words)
+    if backend != "tensorrt-llm":  # mpirun's own words say it there
+        assert back(found.line)["nodes"] == 2
+
+
+def test_replicas_over_nodes_are_told_by_how_many_each_holds():
+    two = {"nodes": 2, "network": {"bandwidth": "50 GB/s", "latency": "10 us"}}
+    parallel = {"tensor": 1, "data": 16, "expert": 16}
+    found = engine_command(asked(model="deepseek-v3", parallel=parallel, **two))
+    assert "--data-parallel-size 16" in found.line
+    assert "--data-parallel-size-local 8" in found.line
+    again = back(found.line)
+    assert (again["nodes"], again["parallel"]) == (2, {"data": 16, "expert": 16})

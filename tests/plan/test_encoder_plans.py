@@ -1,6 +1,9 @@
 """Encoders: embedders that keep nothing, and towers that run where prompts begin."""
 
+import json
+
 import pytest
+from hf_towers import OTHERS
 
 from planner.errors import SpecError
 from planner.graph import totals
@@ -137,6 +140,22 @@ def test_every_patch_of_pixtral_is_a_token():
     assert flops(plan, "patch_conv", "vision-patches-normed") == 2 * 320 * 768 * 1024
     assert flops(plan, "attention.scores", "vision-layer") == 2 * 320 * 320 * 1024
     assert flops(plan, "adapter_out", "vision-adapter") == 2 * 320 * 5120 * 5120
+
+
+def test_an_imported_config_runs_its_tower_for_the_images_of_a_prompt(tmp_path):
+    """LLaVA 1.5: two images of 24 × 24 patches and a row for the whole, which no projector sees."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(OTHERS["llava-1.5-7b"]))
+    plan = planned(str(file), "step: {prefill: {tokens: 1300, items: 2}}")
+    assert flops(plan, "patch_embed", "vision-patches-class") == 2 * 2 * 576 * 588 * 1024
+    assert flops(plan, "attention.scores", "vision-layer") == 2 * 2 * 577 * 577 * 1024
+    assert flops(plan, "fc1", "vision-layer") == 2 * 2 * 577 * 1024 * 4096
+    assert flops(plan, "adapter_out", "vision-adapter-class") == 2 * 2 * 576 * 4096 * 4096
+    assert flops(plan, "up_proj", "layer") == 2 * 1300 * 4096 * 11_008
+    # tower, 32 layers of Vicuna, two tables of 32,064 rows and the last norm
+    layer = 4 * 4096**2 + 3 * 4096 * 11_008 + 2 * 4096
+    text = 32 * layer + 2 * 32_064 * 4096 + 4096
+    assert plan.memory.weights_bytes == 2 * (311_888_896 + text)
 
 
 def test_a_tower_runs_ahead_of_the_first_stage_and_lies_on_every_one():

@@ -1,4 +1,4 @@
-"""Notes of a plan about the constants that priced it: another version of the engine is said once."""
+"""Notes of a plan: constants that another version of the engine gave, GPUs that no link joins."""
 
 from __future__ import annotations
 
@@ -109,3 +109,23 @@ def test_the_order_is_that_of_the_numbers_both_have(one, other):
     left, right = one[:common], other[:common]
     expected = None if left == right else "older" if left < right else "newer"
     assert _order(".".join(map(str, one)), ".".join(map(str, other))) == expected
+
+
+def crowded(gpu: str, parallel: str, more: str = "") -> list[str]:
+    step = "{decode: {batch: 4, context: 512}}"
+    text = f"model: llama-3.1-70b-instruct\ngpu: {gpu}\nparallel: {parallel}\nstep: {step}\n{more}"
+    found = assemble(ask(load_text(text, "deploy.yaml"), CATALOG)).notes
+    return [note for note in found if "taken to be one node" in note]
+
+
+def test_more_gpus_than_a_link_joins_are_told_with_the_nodes_they_take():
+    (note,) = crowded("h100-sxm", "{tensor: 8, pipeline: 2}")
+    assert note.startswith("16 GPUs are taken to be one node, joined by NVLink4, which joins 8")
+    assert "nodes: 2 and network: {bandwidth: 50 GB/s, latency: 10 us}" in note
+
+
+def test_nothing_is_told_of_what_a_link_joins_or_of_nodes_that_are_named():
+    network = "nodes: 2\nnetwork: {bandwidth: 50 GB/s, latency: 10 us}\n"
+    assert not crowded("h100-sxm", "{tensor: 8, pipeline: 2}", network)
+    assert not crowded("h100-sxm", "{tensor: 8, data: 4}")  # replicas do not talk
+    assert not crowded("gb200", "{tensor: 8, pipeline: 2}")  # a rack joins 72

@@ -108,28 +108,32 @@ def test_input_and_output_make_up_all_that_is_paid(steps, lengths, rate, price):
 
 def test_gpus_are_rented_one_by_one():
     offer = Offer("l4", "l4", 1, 0.5)
-    assert offer.fills(2, 8) == (1, 2, 3, 4)
+    assert offer.node(8) == 8  # what its link joins
+    assert offer.fills(2, 8, 8) == (1, 2, 3, 4)
     assert offer.units(2, 3) == 6
     assert offer.cost(6) == 3.0
-    assert offer.fills(16, 64) == ()  # no node holds 16
+    assert offer.fills(16, 40, 8) == (1, 2)  # two nodes each
+    assert offer.fills(12, 64, 8) == ()  # half a node would stand empty
 
 
 def test_an_instance_is_rented_with_all_its_gpus():
-    offer = Offer("eight", "l4", 8, 10.0, 8)
+    offer = Offer("eight", "l4", 8, 10.0, whole=True)
+    assert offer.node(72) == 8
     # four replicas of two GPUs fill one; 24 GPUs are three of them
-    assert offer.fills(2, 24) == (4, 8, 12)
+    assert offer.fills(2, 24, 8) == (4, 8, 12)
     assert offer.units(2, 8) == 2
     # two replicas of three leave two GPUs idle, and paid for
-    assert offer.fills(3, 16) == (2, 4)
+    assert offer.fills(3, 16, 8) == (2, 4)
     assert offer.units(3, 4) == 2
-    assert offer.fills(1, 4) == ()  # eight are more than may be rented
-    assert Offer("two", "l4", 2, 1.0, 2).fills(4, 8) == ()
+    assert offer.fills(1, 4, 8) == ()  # eight are more than may be rented
+    # a replica over two machines of two
+    assert Offer("two", "l4", 2, 1.0, whole=True).fills(4, 8, 2) == (1, 2)
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 64))
 def test_what_is_filled_is_rented_and_within_the_most(count, each, most):
-    offer = Offer("x", "l4", count, 1.0, max(count, 8))
-    for replicas in offer.fills(each, most):
+    offer = Offer("x", "l4", count, 1.0)
+    for replicas in offer.fills(each, most, 8):
         gpus = offer.units(each, replicas) * offer.count
         assert replicas * each <= gpus <= most
         # no further replica would fit without renting more
@@ -145,7 +149,7 @@ def test_offers_are_those_of_a_file():
     assert offers(spec) == (
         Offer("a100-80gb-sxm", "a100-80gb-sxm", 1, 1.5),
         Offer("l4", "l4", 1, 0.5),
-        Offer("box", "l4", 4, 1.9, 4),
+        Offer("box", "l4", 4, 1.9, whole=True),
     )
     assert {offer.name for offer in offers(spec, ["l4"])} == {"l4", "box"}
     with pytest.raises(UsageError, match=r"no price of 'l40' \(did you mean 'l4'"):

@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from planner.errors import PlannerError
 from planner.importers.engine import sayable
 from planner.plan.memory import changed
-from planner.serving.bench import Bench
-from planner.serving.candidates import Candidate, candidates, splits, started, variants
+from planner.serving.bench import Bench, placed
+from planner.serving.candidates import Candidate, candidates, started, variants
 from planner.serving.capacity import most_users
 from planner.serving.choose import choose
 from planner.serving.choose_types import Wish
 from planner.serving.closed import serve
 from planner.serving.offers import Offer
+from planner.serving.placements import INFINIBAND, Placement, across, between, inside
 from planner.serving.targets import Targets, margins
 from planner.spec.question import ask
+from planner.spec.types import NetworkSpec
 
 USERS = 256
 ASKED = question("l4", USERS)
@@ -45,11 +47,15 @@ def chosen(targets: Targets, **wish):
 def brute_force(targets: Targets) -> float:
     """The least cost of any split, format and number of replicas, each planned by itself."""
     best = math.inf
-    for offer, tensor, data, formats in product(OFFERS, (1, 2, 4), (1, 2, 3, 4), FORMATS):
-        cost = offer.price_per_hour * tensor * data
-        if tensor * data > 4 or cost >= best:
+    sizes = (1, 2, 4)
+    for offer, tensor, pipeline, data, formats in product(
+        OFFERS, sizes, sizes, (1, 2, 3, 4), FORMATS
+    ):
+        gpus = tensor * pipeline * data
+        cost = offer.price_per_hour * gpus
+        if gpus > 4 or cost >= best:
             continue
-        ranks = {"tensor": tensor, "data": data}
+        ranks = {"tensor": tensor, "pipeline": pipeline, "data": data}
         asked = changed(ELSEWHERE[offer.gpu], parallel=ranks, precision=formats)
         try:
             served = serve(asked)
@@ -123,7 +129,7 @@ def test_lossless_keeps_the_formats():
 
 
 def test_an_instance_is_paid_whole_and_used_whole():
-    box = Offer("box", "l4", 4, 2.0, 4)
+    box = Offer("box", "l4", 4, 2.0, whole=True)
     wish = Wish(Targets(tpot_s=0.050), USERS, 4, narrow=False)
     found = choose(ASKED, ELSEWHERE, [box], wish, lambda _: None)
     (best,) = found.choices
@@ -161,19 +167,71 @@ def test_the_deployment_as_it_stands_is_told_too():
 
 
 def test_experts_may_lie_over_replicas_of_a_mixture_alone():
-    dense = list(splits(ASKED, 4))
-    assert dense == [(1, 1, 1), (2, 1, 1), (4, 1, 1)]
-    deployment = ASKED.deployment.model_copy(update={"model": "qwen3-30b-a3b"})
-    mixture = list(splits(ask(deployment, CATALOG), 4))
-    assert (2, 1, 2) in mixture
-    assert (2, 2, 4) in mixture
-    assert (1, 4, 4) in mixture
-    assert all(tensor * data <= 4 for tensor, data, _ in mixture)
+    joined = ELSEWHERE["h100-sxm"]
+    assert list(inside(joined, 4)) == [Placement(1), Placement(2), Placement(4)]
+    deployment = joined.deployment.model_copy(update={"model": "qwen3-30b-a3b"})
+    mixture = list(inside(ask(deployment, CATALOG), 4))
+    assert Placement(2, expert=2) in mixture
+    assert Placement(2, data=2, expert=4) in mixture
+    assert Placement(1, data=4, expert=4) in mixture
+    assert all(each.gpus <= 4 for each in mixture)
+
+
+def test_stages_are_tried_where_gpus_have_no_fast_link():
+    assert Placement(2, 2) in list(inside(ASKED, 4))  # L4: PCIe
+    assert Placement(2, 2) not in list(inside(ELSEWHERE["h100-sxm"], 4))
+
+
+def test_over_nodes_each_layer_stays_in_one():
+    found = list(across(ELSEWHERE["h100-sxm"], 8, 40))
+    # two nodes and four; five are no power of two, and 40 GPUs hold no eight
+    assert found == [Placement(8, 2, nodes=2), Placement(8, 4, nodes=4)]
+    deployment = ELSEWHERE["h100-sxm"].deployment.model_copy(update={"model": "deepseek-v3"})
+    wide = list(across(ask(deployment, CATALOG), 8, 16))
+    assert Placement(8, 2, 1, 8, 2) in wide
+    assert Placement(1, 1, 16, 16, 2) in wide
+    assert Placement(8, 1, 2, 16, 2) in wide
+    assert all(each.gpus == 16 and each.nodes == 2 for each in wide)
+
+
+def test_what_no_node_holds_is_spread_over_some():
+    # 405.9 billion parameters in 16 bit are 756 GiB, a node of H100s has eight times 80 GB
+    deployment = ELSEWHERE["h100-sxm"].deployment.model_copy(
+        update={"model": "llama-3.1-405b-instruct"}
+    )
+    asked = ask(deployment, CATALOG)
+    wish = Wish(Targets(tpot_s=1.0), USERS, 16, narrow=False, listed=1)
+    offer = Offer("h100-sxm", "h100-sxm", 1, 3.0)
+    best = choose(asked, {"h100-sxm": asked}, [offer], wish, lambda _: None).choices[0]
+    found = best.question.deployment
+    assert (found.parallel.tensor, found.parallel.pipeline, found.nodes) == (8, 2, 2)
+    assert found.network == INFINIBAND
+    assert best.gpus == 16
+    changes = dict(best.changes(asked.deployment))
+    assert changes["nodes"] == 2
+    assert changes["network.bandwidth"] == "50 GB/s"
+    assert changes["network.latency"] == "10 us"
+
+
+def test_a_network_is_assumed_around_boards_alone():
+    board, cards = ELSEWHERE["h100-sxm"], ASKED
+    said = NetworkSpec.model_validate({"bandwidth": "3 GB/s", "latency": "20 us"})
+    assert between(board, 8, None) == INFINIBAND
+    assert between(board, 4, None) is None
+    assert between(cards, 8, None) is None
+    assert between(cards, 1, said) == said
+
+
+def test_copies_of_what_takes_nodes_take_as_many_each():
+    asked = ELSEWHERE["h100-sxm"]
+    (two,) = candidates(asked, [Placement(8, 2, nodes=2)], narrow=False)
+    found = placed(two, 3, USERS).deployment
+    assert (found.nodes, found.parallel.gpus) == (6, 48)
 
 
 def test_fp8_is_tried_where_the_gpu_multiplies_it():
     def formats(gpu: str) -> list[dict]:
-        found = candidates(question(gpu), 1, narrow=True)
+        found = candidates(question(gpu), [Placement(1)], narrow=True)
         return [c.question.deployment.precision.model_dump(exclude_none=True) for c in found]
 
     assert formats("l4") == list(FORMATS)

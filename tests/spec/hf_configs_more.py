@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hf_configs import BF16, LLAMA, QWEN3, sized
+from hf_towers import GEMMA4_EMBEDDER, GEMMA4_TOWER, qwen3_vision
 
 FP16 = {"torch_dtype": "float16"}
 
@@ -274,43 +275,6 @@ MORE: dict[str, dict[str, Any]] = {
         tie_word_embeddings=True,
         use_bias=False,
     ),
-    "llama-4-scout": {
-        "architectures": ["Llama4ForConditionalGeneration"],
-        "model_type": "llama4",
-        "text_config": sized(
-            {"model_type": "llama4_text", "hidden_act": "silu"},
-            (5120, 8192, 48, 40, 8, 202048),
-            attention_chunk_size=8192,
-            head_dim=128,
-            interleave_moe_layer_step=1,
-            intermediate_size_mlp=16384,
-            max_position_embeddings=10485760,
-            moe_layers=list(range(48)),
-            no_rope_layers=[],
-            num_experts_per_tok=1,
-            num_local_experts=16,
-            rope_scaling={"factor": 16.0, "rope_type": "llama3"},
-            use_qk_norm=True,
-        ),
-        "vision_config": {"hidden_size": 1408},
-        **BF16,
-    },
-    "llama-4-maverick": {
-        "architectures": ["Llama4ForConditionalGeneration"],
-        "model_type": "llama4",
-        "text_config": sized(
-            {"model_type": "llama4_text", "hidden_act": "silu"},
-            (5120, 8192, 48, 40, 8, 202048),
-            head_dim=128,
-            interleave_moe_layer_step=2,
-            intermediate_size_mlp=16384,
-            max_position_embeddings=1048576,
-            num_experts_per_tok=1,
-            num_local_experts=128,
-            use_qk_norm=False,
-        ),
-        **BF16,
-    },
     "deepseek-v2": sized(
         named("DeepseekV2ForCausalLM", "deepseek_v2", {**BF16, **LATENT}),
         (5120, 12288, 60, 128, 128, 102400),
@@ -569,7 +533,7 @@ MORE: dict[str, dict[str, Any]] = {
             tie_word_embeddings=True,
             rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.25},
         ),
-        "vision_config": {"hidden_size": 1024},
+        "vision_config": qwen3_vision(1024, 4096, 24, 2560, []),
     },
     "olmo-3-7b": sized(
         named("Olmo3ForCausalLM", "olmo3"),
@@ -785,7 +749,7 @@ def gemma4(
         "architectures": [name],
         "model_type": kind,
         "text_config": text,
-        "vision_config": {"num_hidden_layers": 27},
+        "vision_config": GEMMA4_TOWER if kind == "gemma4" else GEMMA4_EMBEDDER,
         **BF16,
     }
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from hf_configs import BF16, CONFIGS, LLAMA, QWEN2, sized
 from hf_configs_more import MORE
+from hf_towers import CATALOGUE, OTHERS
 
 from planner.errors import SpecError
 from planner.graph import totals
@@ -20,7 +21,8 @@ from planner.spec.source import compose
 from planner.spec.types import ModelSpec
 from planner.spec.write import written
 
-PUBLIC = CONFIGS | MORE
+TOWERS = CATALOGUE | {name: OTHERS[name] for name in ("llama-4-scout", "llama-4-maverick")}
+PUBLIC = CONFIGS | MORE | TOWERS
 CATALOG = Catalog.standard()
 BLOCKS = functools.partial(CATALOG.find, "block")
 WIDE = Formats("bf16", "bf16", "bf16", "bf16")
@@ -57,7 +59,7 @@ def test_a_public_config_gives_the_graph_of_the_catalogue(name):
     known = CATALOG.find("model", name)
 
     assert isinstance(model, ModelSpec)
-    mine, theirs = graph(model), graph(known).alone  # a config gives the text model alone
+    mine, theirs = graph(model).alone, graph(known).alone  # towers: test_hf_towers.py
     assert [nodes(block) for block in mine.kinds] == [nodes(block) for block in theirs.kinds]
     assert mine.sequence == theirs.sequence
     assert totals.parameters(mine) == totals.parameters(theirs)
@@ -112,21 +114,18 @@ def test_the_longest_context_grows_by_the_factor_of_rope_scaling(scaling, longes
     assert imported({**SMALL, "rope_scaling": scaling}).data["max_context"] == longest
 
 
-def test_a_model_with_a_vision_tower_gives_its_text_model():
+def test_a_text_model_may_stand_beside_its_tower_or_under_a_key_of_its_own():
     text = sized(QWEN2, (3584, 18944, 28, 28, 4, 152064))
     text |= {"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl"}
-    flat = imported({**text, "vision_config": {"depth": 32}, "image_token_id": 151655})
+    flat = imported({**text, "image_token_id": 151655})
     known = CATALOG.find("model", "qwen2.5-7b-instruct")
 
     assert flat.data["dims"] == dict(known.dims)
-    assert flat.notes == ("the text model alone, without vision_config",)
+    assert flat.notes == ()
     inner = {**text, "model_type": "qwen2_5_vl_text", "architectures": None}
-    nested = {
-        "architectures": text["architectures"],
-        "text_config": inner,
-        "vision_config": {"a": 1},
-    }
-    assert imported(nested).data["dims"] == flat.data["dims"]
+    nested = imported({"architectures": text["architectures"], "text_config": inner})
+    assert nested.data["dims"] == flat.data["dims"]
+    assert nested.notes == ("the text model of text_config alone",)
 
 
 def test_half_of_a_head_is_turned_and_told():

@@ -6,6 +6,7 @@ import json
 
 from hf_configs import CONFIGS
 from hf_configs_more import MORE
+from hf_towers import CATALOGUE, OTHERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thoroughness import many
@@ -20,9 +21,11 @@ from planner.spec.question import blocks_of
 from planner.spec.source import compose
 from planner.spec.write import written
 
-PUBLIC = CONFIGS | MORE
+TOWERS = CATALOGUE | OTHERS
+PUBLIC = CONFIGS | MORE | TOWERS
 CATALOG = Catalog.standard()
 WIDE = Formats("bf16", "bf16", "bf16", "bf16")
+VISION = sorted({key for config in TOWERS.values() for key in config["vision_config"]})
 KEYS = sorted({key for config in PUBLIC.values() for key in config} | {"layer_types", "n_inner"})
 QUANTIZATION = st.fixed_dictionaries(
     {},
@@ -62,7 +65,24 @@ VALUES = (
 )
 def test_any_field_may_be_wrong_or_missing(name, changes, dropped):
     config = {**copy.deepcopy(PUBLIC[name]), **changes}
-    text = json.dumps({key: value for key, value in config.items() if key not in dropped})
+    check({key: value for key, value in config.items() if key not in dropped})
+
+
+@settings(max_examples=many(60, 600), deadline=None)
+@given(
+    st.sampled_from(sorted(TOWERS)),
+    st.dictionaries(st.sampled_from(VISION), VALUES, max_size=3),
+    st.sets(st.sampled_from(VISION), max_size=2),
+)
+def test_any_field_of_a_tower_may_be_wrong_or_missing(name, changes, dropped):
+    vision = {**copy.deepcopy(TOWERS[name]["vision_config"]), **changes}
+    kept = {key: value for key, value in vision.items() if key not in dropped}
+    check({**copy.deepcopy(TOWERS[name]), "vision_config": kept})
+
+
+def check(config: dict) -> None:
+    """A config becomes a model that builds, or faults that name its file."""
+    text = json.dumps(config)
     try:
         data, document = compose(text, "config.json")
         if not hf.is_config(data):

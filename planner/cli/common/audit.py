@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from planner.desk.catalogue import faults_of
 from planner.errors import SpecError
-from planner.graph.build import model_graph
+from planner.graph.build import model_graph, tower_of
 from planner.graph.totals import parameters
 from planner.ops.types import Formats
 from planner.spec.catalog import FOLDERS, Catalog
@@ -155,12 +155,21 @@ def _idle_blocks(catalog: Catalog) -> Iterator[str]:
     used = {name for model in models for name in blocks_of(model, catalog)}
     for block in catalog.entries("block"):
         assert isinstance(block, BlockSpec)
-        if block.name not in used and not any(_builds(block, model) for model in models):
+        if block.name not in used and not any(
+            _builds(block, each) for each in _with_towers(models)
+        ):
             yield f"{block.name}: no model uses this block, and with no model's dims does it build"
 
 
+def _with_towers(models: Iterable[ModelSpec]) -> Iterator[ModelSpec]:
+    """Towers as models of their own, which most idle blocks are of, and models."""
+    yield from (tower_of(model, model.encoder) for model in models if model.encoder)
+    yield from models
+
+
 def _builds(block: BlockSpec, model: ModelSpec) -> bool:
-    alone = {"inputs": block.inputs, "sequence": (BlockUse(block=block.name),)}
+    sequence, options = (BlockUse(block=block.name),), {**block.options, **model.options}
+    alone = {"inputs": block.inputs, "sequence": sequence, "options": options}
     try:
         model_graph(model.model_copy(update=alone), {block.name: block}, _formats(model))
     except SpecError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -21,8 +21,8 @@ from planner.serving.targets import Targets
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_deployment, load_file
 from planner.spec.question import CostModel, Question, ask
-from planner.spec.types import DeploymentSpec, PricesSpec
-from planner.units import SECONDS
+from planner.spec.types import DeploymentSpec, NetworkSpec, PricesSpec
+from planner.units import BYTES_PER_S, SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,7 @@ class Given:
     output: int | None
     lossless: bool
     top: int
+    network: str | None
     sets: tuple[str, ...]
     catalogs: tuple[Path, ...]
     cost_model: CostModel
@@ -63,7 +64,8 @@ def answered(given: Given) -> Answer:
     found = hardware(deployment, given.prices, given.gpus, catalog)
     asked = ask(deployment, catalog, given.cost_model)
     flags = sayable(asked.backend)
-    wish = Wish(limits, users, given.max_gpus, not given.lossless, flags, given.top)
+    joined = network(given.network) or deployment.network
+    wish = Wish(limits, users, given.max_gpus, not given.lossless, flags, given.top, joined)
     chosen = searched(asked, found, wish, catalog)
     commands = {id(choice): engine_command(choice.question) for choice in chosen.every}
     return Answer(chosen, deployment, sets, str(given.file), commands)
@@ -91,6 +93,24 @@ def targets(texts: Sequence[str], throughput: float | None) -> Targets:
     return Targets(found.get("ttft"), found.get("tpot"), found.get("latency"), throughput)
 
 
+def network(text: str | None) -> NetworkSpec | None:
+    """What joins nodes, as ``--network`` gives it. Raises UsageError."""
+    if text is None:
+        return None
+    hint = "as in --network bandwidth=50GB/s,latency=10us"
+    given = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    if set(given) != {"bandwidth", "latency"}:
+        raise UsageError("--network takes bandwidth and latency", hint)
+    try:
+        bandwidth = BYTES_PER_S.parse(given["bandwidth"])
+        SECONDS.parse(given["latency"])
+    except ValueError as error:
+        raise UsageError(f"--network: {error}", hint) from None
+    if not bandwidth:
+        raise UsageError("--network bandwidth: must be greater than 0", hint)
+    return NetworkSpec.model_validate(given)
+
+
 def workload_sets(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
     """Users and lengths given on the command line, as ``--set`` takes them."""
     given = [f"workload.{name}={size}" for name, size in sizes.items() if size is not None]
@@ -98,10 +118,7 @@ def workload_sets(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
 
 
 def users_of(deployment: DeploymentSpec) -> int:
-    """The users of a deployment. Raises UsageError where it has none, or lies on several nodes."""
-    if deployment.nodes and deployment.nodes > 1:
-        hint = "--set nodes=null --set network=null"
-        raise UsageError("choose searches single nodes and copies of them", hint)
+    """The users of a deployment. Raises UsageError where it has none."""
     workload = deployment.workload
     if workload is None or workload.concurrency is None:
         hint = "--concurrency 32 --input 1024 --output 256, or workload.concurrency in the file"
@@ -170,10 +187,12 @@ def _elsewhere(asked: Question, found: Sequence[Offer], catalog: Catalog) -> Map
     """The deployment on each offer's GPU."""
     questions: dict[str, Question] = {}
     for gpu in dict.fromkeys(offer.gpu for offer in found):
-        if gpu == asked.deployment.gpu:
-            questions[gpu] = asked
-            continue
-        update = {"gpu": gpu, "price": None, "calibration": None}
+        update: dict[str, object] = {"nodes": None, "network": None}
+        if gpu != asked.deployment.gpu:
+            update |= {"gpu": gpu, "price": None, "calibration": None}
         moved = asked.deployment.model_copy(update=update)
-        questions[gpu] = ask(moved, catalog, asked.cost_model)
+        alike = gpu == asked.deployment.gpu
+        questions[gpu] = (
+            replace(asked, deployment=moved) if alike else ask(moved, catalog, asked.cost_model)
+        )
     return questions

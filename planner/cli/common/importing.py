@@ -52,10 +52,12 @@ def hf_import(file: Path, name: str | None, catalog: Catalog) -> Imported:
 
 
 def sizes(model: ModelSpec, catalog: Catalog) -> dict[str, Any]:
-    """Parameters of a model, and bytes a token leaves in its cache."""
+    """Parameters of a model, those of its tower among them, and bytes of cache a token."""
     wide = Formats("bf16", "bf16", "bf16", "bf16")
     graph = model_graph(model, blocks_of(model, catalog), wide)
-    return {"parameters": parameters(graph), "kv_bytes_per_token": kv_bytes_per_token(graph)}
+    whole, alone = parameters(graph), parameters(graph.alone)
+    tower = {"tower_parameters": whole - alone} if graph.encoder else {}
+    return {"parameters": whole, **tower, "kv_bytes_per_token": kv_bytes_per_token(graph)}
 
 
 def deliver(found: Imported, output: Path | None, *, force: bool, as_json: bool) -> None:
@@ -78,8 +80,8 @@ def deliver(found: Imported, output: Path | None, *, force: bool, as_json: bool)
 
 def _said(facts: Mapping[str, Any]) -> dict[str, str]:
     words = dict(facts)
-    if "parameters" in words:
-        words["parameters"] = units.show_count(words["parameters"])
+    for name in {"parameters", "tower_parameters"} & words.keys():
+        words[name] = units.show_count(words[name])
     if "kv_bytes_per_token" in words:
         words["kv_bytes_per_token"] = f"{words['kv_bytes_per_token']:,.0f} in 16 bit"
     return {name.replace("_", " "): str(value) for name, value in words.items()}

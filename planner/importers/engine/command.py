@@ -66,6 +66,7 @@ class _Writer:
         self._memory()
         self._flags()
         deployment = self.question.deployment
+        self._nodes(deployment.nodes or 1)
         if deployment.speculation:
             self.unsaid.append("speculation")
         version = deployment.backend.version
@@ -127,6 +128,15 @@ class _Writer:
                 self.unsaid.append(f"parallel.{name}={size}")
         if expert > 1:
             self._experts(expert, tensor * data * parallel.prefill_context)
+
+    def _nodes(self, nodes: int) -> None:
+        """How one server is spread: each node's command differs from the others'."""
+        each, data = nodes // self.servers, self.question.deployment.parallel.data
+        if each <= 1:
+            return
+        if not (data > 1 and self._say("local_data", str(max(1, data // each)))):
+            self._say("nodes", str(each))
+        self.notes.append(f"runs on {each} nodes: {self.line.spreads}")
 
     def _wide(self, tensor: int, data: int, expert: int) -> tuple[int, int, int]:
         """Experts over all replicas: as ranks of one server."""

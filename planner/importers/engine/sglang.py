@@ -29,6 +29,7 @@ register(
                         "tensor-parallel-size|tp-size|tp": Field("parallel.tensor", whole),
                         "pipeline-parallel-size|pp-size|pp": Field("parallel.pipeline", whole),
                         "data-parallel-size|dp-size|dp": Field("parallel.data", whole),
+                        "nnodes": Field("nodes", whole),
                         "expert-parallel-size|ep-size|ep": Field("parallel.expert", whole),
                         "decode-context-parallel-size|dcp-size": Field("parallel.context", whole),
                         "dtype": Field("dtype", wide),
@@ -80,7 +81,7 @@ register(
                 *silent(
                     "host port api-key chat-template tokenizer-path tokenizer-mode "
                     "tool-call-parser reasoning-parser random-seed log-level log-level-http "
-                    "download-dir revision schedule-policy dist-init-addr|nccl-init-addr nnodes "
+                    "download-dir revision schedule-policy dist-init-addr|nccl-init-addr "
                     "node-rank watchdog-timeout dist-timeout stream-interval base-gpu-id "
                     "gpu-id-step device file-storage-path decode-log-interval "
                     "constrained-decoding-backend|grammar-backend load-balance-method "
@@ -103,6 +104,7 @@ register(
         ("SGLANG_", "SGL_"),
         ("python", "-m", "sglang.launch_server", "--model-path"),
         "sglang",
+        spreads="start it on each, with its --node-rank and one --dist-init-addr",
         fp8_cache="fp8_e4m3",
     )
 )

@@ -91,6 +91,7 @@ class _Spec:
             self.comments["gpu"] = ["A command line does not say what it runs on."]
         for part in (self._parallel(), self._precision(), self._backend(), self._memory()):
             data |= part
+        data |= self._nodes(data.get("parallel", {}).get("data", 1))
         data |= self._question(step)
         rows = [row for row in self.fields.rows if row.kind in ("unknown", "unmodelled")]
         left = [
@@ -145,6 +146,17 @@ class _Spec:
         }
         given = {name: size for name, size in sizes.items() if size != 1}
         return {"parallel": given} if given else {}
+
+    def _nodes(self, data: int) -> dict[str, Any]:
+        """Machines, told as such or by the replicas that each holds."""
+        local = self.values.get("local_data") or data
+        nodes = max(self.values.get("nodes", 1), data // local if data % local == 0 else 1)
+        if nodes == 1:
+            return {}
+        self.comments["network"] = [
+            "Assumed, since a command line does not say it: a card of 400 Gb/s for each GPU."
+        ]
+        return {"nodes": nodes, "network": {"bandwidth": "50 GB/s", "latency": "10 us"}}
 
     def _cuts_experts(self) -> bool:
         """Whether data replicas hold parts of one set of experts, none being shared out."""

@@ -80,6 +80,8 @@ class Line:
     """Whether it takes ``--no-NAME`` for a switch that is off."""
     replicas_cut_experts: bool = False
     """Whether data replicas cut routed experts among themselves where nothing else is asked."""
+    spreads: str = ""
+    """How one server is started on several nodes."""
     fp8_cache: str = "fp8"
     """Its word for a KV cache in FP8."""
 

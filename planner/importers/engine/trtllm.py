@@ -67,5 +67,6 @@ register(
         ("trtllm-serve",),
         "tensorrt_llm",
         joint="_",
+        spreads="start it under mpirun or srun, a task a GPU, with trtllm-llmapi-launch in front",
     )
 )

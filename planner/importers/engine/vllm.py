@@ -30,6 +30,8 @@ register(
                         "tensor-parallel-size|tp": Field("parallel.tensor", whole),
                         "pipeline-parallel-size|pp": Field("parallel.pipeline", whole),
                         "data-parallel-size|dp": Field("parallel.data", whole),
+                        "data-parallel-size-local|dpl": Field("local_data", whole),
+                        "nnodes|n": Field("nodes", whole),
                         "decode-context-parallel-size|dcp": Field("parallel.context", whole),
                         "prefill-context-parallel-size|pcp": Field(
                             "parallel.prefill_context", whole
@@ -90,8 +92,8 @@ register(
                     "seed max-log-len max-logprobs distributed-executor-backend swap-space "
                     "cp-kv-cache-interleave-size dcp-kv-cache-interleave-size "
                     "data-parallel-address data-parallel-rpc-port data-parallel-start-rank "
-                    "data-parallel-size-local|dpl data-parallel-backend data-parallel-rank|dpn "
-                    "api-server-count|asc nnodes|n node-rank|r "
+                    "data-parallel-backend data-parallel-rank|dpn "
+                    "api-server-count|asc node-rank|r "
                     "master-addr master-port generation-config override-generation-config "
                     "guided-decoding-backend structured-outputs-config "
                     "chat-template-content-format "
@@ -126,6 +128,9 @@ register(
         ("vllm", "serve"),
         "vllm",
         negates=True,
+        spreads="start it on each, with --node-rank and --master-addr of its own, of replicas "
+        "--data-parallel-start-rank and --data-parallel-address, and --headless on all but the "
+        "first",
         replicas_cut_experts=True,  # docs.vllm.ai serving/data_parallel_deployment: DP × TP groups
     )
 )

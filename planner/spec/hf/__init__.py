@@ -8,16 +8,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from planner.spec.hf import families, schemes
+from planner.spec.hf import families, schemes, towers
 from planner.spec.hf.convert import Imported, converted, is_config
 from planner.spec.hf.registry import ARCHITECTURES
+from planner.spec.hf.tower import TOWERS
 from planner.spec.load import build
 from planner.spec.types import ModelSpec
 
-for _module in pkgutil.iter_modules(families.__path__):
-    importlib.import_module(f"{families.__name__}.{_module.name}")
+for _folder in (families, towers):
+    for _module in pkgutil.iter_modules(_folder.__path__):
+        importlib.import_module(f"{_folder.__name__}.{_module.name}")
 
-__all__ = ["ARCHITECTURES", "Imported", "converted", "is_config", "model_of", "schemes"]
+__all__ = ["ARCHITECTURES", "TOWERS", "Imported", "converted", "is_config", "model_of", "schemes"]
 
 
 def model_of(imported: Imported) -> ModelSpec:

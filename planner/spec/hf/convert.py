@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -11,11 +11,13 @@ from planner.dtypes import DType
 from planner.errors import SpecError
 from planner.spec.hf.draft import Draft
 from planner.spec.hf.fields import Config
+from planner.spec.hf.front import VISION, front
 from planner.spec.hf.modules import Blocks
 from planner.spec.hf.quantization import Stored, stored
 from planner.spec.hf.refusal import unread, unsupported
 from planner.spec.hf.registry import ARCHITECTURES, Architecture, by_model_type
 from planner.spec.hf.scheme import quantization
+from planner.spec.hf.tower import Tower
 from planner.spec.origin import Document, Mark, Path
 
 _DTYPES: dict[str, DType] = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
@@ -50,10 +52,11 @@ def converted(
 ) -> Imported:
     """The model spec of a config. Raises SpecError with every fault, each at its field."""
     outer = Config(data, document)
-    config, notes = _text_model(outer)
+    config, inner = _text_model(outer)
     known = _architecture(config)
     draft = known.read(config) if known else Draft(config)
-    kept = _stored(config)
+    tower, notes = front(outer, draft, inner) if known else (None, [])
+    kept = _stored(config, inner)
     wide = _dtype(config, notes)
     if known:
         draft.notes += _leftover(config)
@@ -61,18 +64,21 @@ def converted(
         raise SpecError(dict.fromkeys(outer.faults))
     title = name or _title(outer, document)
     body = _body(draft, title, wide, PurePath(document.file).name, known.name if known else "")
-    if said := quantization(kept, draft, blocks, wide):
+    if said := quantization(kept, draft, blocks, wide, tower):
         body["quantization"] = said
+    if tower:
+        body["encoder"] = _encoder(tower)
     body["sequence"] = draft.sequence
     notes += [*draft.notes, *kept.notes]
-    return Imported(known.name if known else "", body, _placed(document, draft), kept, tuple(notes))
+    placed = _placed(document, draft, tower)
+    return Imported(known.name if known else "", body, placed, kept, tuple(notes))
 
 
-def _text_model(outer: Config) -> tuple[Config, list[str]]:
-    """The config of the text model; of a model of several parts the others are left out."""
+def _text_model(outer: Config) -> tuple[Config, str | None]:
+    """The config of the text model, and the key it stands under; None where it is the whole."""
     key = next((key for key in _TEXT_CONFIGS if isinstance(outer.data.get(key), dict)), None)
     if key is None:
-        return outer, []
+        return outer, None
     inner = outer.data[key]
     lifted = {
         part: outer.data[part]
@@ -80,10 +86,7 @@ def _text_model(outer: Config) -> tuple[Config, list[str]]:
         if outer.data.get(part) is not None and inner.get(part) is None
     }
     config = Config({**inner, **lifted}, outer.document, (key,), outer.faults, frozenset(lifted))
-    others = [part for part in outer.data if part.endswith("_config") and part not in lifted]
-    others.remove(key)
-    left = f", without {', '.join(others)}" if others else ""
-    return config, [f"the text model of {key} alone{left}"]
+    return config, key
 
 
 def _architecture(config: Config) -> Architecture | None:
@@ -98,9 +101,12 @@ def _architecture(config: Config) -> Architecture | None:
     return found
 
 
-def _stored(config: Config) -> Stored:
+def _stored(config: Config, inner: str | None) -> Stored:
+    """How it is quantised; what stands in the text model's config says nothing of a tower."""
     found = config.inside("quantization_config")
-    return stored(found) if found else Stored()
+    kept = stored(found) if found else Stored()
+    own = inner is not None and "quantization_config" not in config.lifted
+    return replace(kept, text_only=kept.text_only or own)
 
 
 def _dtype(config: Config, notes: list[str]) -> DType:
@@ -152,12 +158,23 @@ def _body(draft: Draft, title: str, weights: str, file: str, architecture: str) 
     return {**body, "weights": weights}
 
 
-def _placed(document: Document, draft: Draft) -> Document:
+def _encoder(tower: Tower) -> dict[str, Any]:
+    said: dict[str, Any] = {"tokens": tower.tokens, "inputs": tower.inputs, "dims": tower.dims}
+    if tower.options:
+        said["options"] = tower.options
+    return {**said, "sequence": tower.sequence}
+
+
+def _placed(document: Document, draft: Draft, tower: Tower | None) -> Document:
     """The config's text with a mark for every field of the spec whose place is known."""
     marks: dict[Path, Mark] = {}
     if () in document.marks:
         marks[()] = document.marks[()]
-    for path, place in draft.places.items():
+    places = dict(draft.places)
+    if tower:
+        places["encoder",] = (VISION,)
+        places |= {("encoder", *path): place for path, place in tower.places.items()}
+    for path, place in places.items():
         found = _mark(document, place)
         if found is not None:
             marks[path] = document.marks[found]

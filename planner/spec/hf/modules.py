@@ -52,7 +52,7 @@ def layers_of(
     ``wide``: with nodes that the blocks keep in 16 bit themselves.
     """
     uses = list(_expanded(sequence))[1:-1]
-    nodes = {use: tuple(_quantised(blocks(use), wide=wide)) for use in dict.fromkeys(uses)}
+    nodes = {use: tuple(quantised(blocks(use), wide=wide)) for use in dict.fromkeys(uses)}
     return [Layer(number, nodes[use]) for number, use in enumerate(uses)]
 
 
@@ -65,7 +65,8 @@ def _expanded(sequence: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield from [item["block"]] * item.get("times", 1)
 
 
-def _quantised(block: BlockSpec, *, wide: bool) -> Iterator[str]:
+def quantised(block: BlockSpec, *, wide: bool = False) -> Iterator[str]:
+    """Nodes of a block that may be quantised; with ``wide`` those it keeps in 16 bit too."""
     for name, node in block.nodes.items():
         narrow = wide or (node.model_extra or {}).get("quantizable", True)
         if node.op in _MULTIPLIED and narrow and not _NEVER.search(name):

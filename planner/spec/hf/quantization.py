@@ -36,6 +36,10 @@ class Stored:
     kept: tuple[str, ...] = ()
     """Patterns of modules that stay wide, as the checkpoint names them."""
     others: tuple[Other, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Patterns of the modules that are quantised, or `Linear`; empty for all."""
+    text_only: bool = False
+    """Whether the tool quantises the text model's layers alone."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -94,12 +98,12 @@ def grouped(found: Stored, size: int | None) -> Stored:
 
 @METHODS.register("awq")
 def awq(config: Config) -> Stored:
-    """AWQ: int4 weights with a zero point a group, 16-bit activations."""
+    """AWQ: int4 weights with a zero point a group, 16-bit activations; layers of the text model."""
     size = config.maybe(config.first("group_size", "q_group_size"), GROUP)
     for key in ("version", "backend"):
         config.get(key)
     kept = config.texts("modules_to_not_convert")
-    found = Stored(bits_of(config, "bits", "w_bit"), kept=kept)
+    found = Stored(bits_of(config, "bits", "w_bit"), kept=kept, text_only=True)
     if size == GROUP and found.weights == "int4" and config.flag("zero_point", default=True):
         found.weights = "awq"
     return grouped(found, size)
@@ -107,11 +111,15 @@ def awq(config: Config) -> Stored:
 
 @METHODS.register("gptq")
 def gptq(config: Config) -> Stored:
-    """GPTQ and AutoRound: int4 or int8 weights, 16-bit activations; -1 is a scale a channel."""
+    """GPTQ and AutoRound: int4 or int8 weights, 16-bit activations; -1 is a scale a channel.
+
+    Both quantise the text model's layers, and vLLM reads a tower wide where they are used:
+    `_maybe_ignore_quant_config` of model_executor/models/qwen2_vl.py and others.
+    """
     size = config.count("group_size", GROUP, least=-1) if config.get("group_size") else GROUP
     for key in ("desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "meta"):
         config.get(key)
-    found = grouped(Stored(bits_of(config, "bits")), size)
+    found = grouped(Stored(bits_of(config, "bits"), text_only=True), size)
     if config.get("lm_head"):
         found.notes.append("the LM head is quantised too; it is counted in 16 bit")
     if config.get("dynamic"):
@@ -163,7 +171,8 @@ def fbgemm_fp8(config: Config) -> Stored:
 @METHODS.register("mxfp4")
 def mxfp4(config: Config) -> Stored:
     """MXFP4 weights, as OpenAI ships its experts; activations stay in 16 bit."""
-    return Stored("mxfp4", kept=config.texts("modules_to_not_convert"))
+    kept = config.texts("modules_to_not_convert")
+    return Stored("mxfp4", kept=kept, text_only=True)
 
 
 @METHODS.register("bitsandbytes")

@@ -78,16 +78,25 @@ def _listed(names: list[str]) -> str:
     return ", ".join(name[:40] for name in names[:_MOST]) + more
 
 
-def unread(config: Config) -> list[str]:
-    """Fields that were not read and say something; those that ask for a structure are faults."""
-    left = [
+def leftover(config: Config) -> list[str]:
+    """Fields that were not read and say something."""
+    return [
         key
         for key, value in config.data.items()
         if key not in config.read and key not in SILENT and value not in _NOTHING
     ]
+
+
+def structural(key: str) -> bool:
+    """Whether a field's name asks for another structure."""
+    return any(part in key for part in STRUCTURAL)
+
+
+def unread(config: Config) -> list[str]:
+    """Fields that were not read and say something; those that ask for a structure are faults."""
     plain = []
-    for key in left:
-        if any(part in key for part in STRUCTURAL):
+    for key in leftover(config):
+        if structural(key):
             config.refuse(key, "asks for a structure that this architecture's blocks lack")
         else:
             plain.append(key)

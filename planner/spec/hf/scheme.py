@@ -9,6 +9,8 @@ from typing import Any
 from planner.spec.hf.draft import Draft
 from planner.spec.hf.modules import Blocks, everywhere, layers_of, meant, rules
 from planner.spec.hf.quantization import Other, Stored
+from planner.spec.hf.tower import Tower
+from planner.spec.hf.tower_scheme import EVERY, kept_wide, labels, scoped
 
 _WIDE = re.compile(
     r"lm_head|embed|norm|vision|visual|multi_modal|projector|router|gate\b|audio|tower|bias|mtp|"
@@ -18,11 +20,14 @@ _WIDE = re.compile(
 _SHOWN = 6
 
 
-def quantization(found: Stored, draft: Draft, blocks: Blocks, wide: str) -> dict[str, Any]:
+def quantization(
+    found: Stored, draft: Draft, blocks: Blocks, wide: str, tower: Tower | None = None
+) -> dict[str, Any]:
     """The `quantization` of a model; empty where nothing is quantised.
 
     A pattern that means nothing of the model's blocks says nothing: engines keep the LM head,
-    norms and routers wide by themselves, and towers are left out.
+    norms and routers wide by themselves. Rules for the text model's nodes name its blocks where a
+    tower in front of it has nodes of the same names and is quantised too.
     """
     if found.weights is None:
         return {}
@@ -37,15 +42,34 @@ def quantization(found: Stored, draft: Draft, blocks: Blocks, wide: str) -> dict
     odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], every)]
     if odd:
         found.notes.append(f"kept wide, and in none of the blocks: {', '.join(odd[:_SHOWN])}")
-    if whole := everywhere(kept, layers):
-        said["ignore"] = whole
+    whole = everywhere(kept, layers)
     some = {node: numbers for node, numbers in kept.items() if node not in whole}
     modules = list(rules(some, layers, {"weights": wide}))
     for other in found.others:
         modules += rules(meant(other.patterns, layers), layers, _formats(other, wide))
+    if tower:
+        first = kept_wide(found, tower, blocks)
+        if first != [EVERY]:
+            whole = scoped(whole, draft.sequence, tower, blocks)
+            modules = [_scoped(rule, draft, tower, blocks) for rule in modules]
+        whole = [*first, *whole]
+    if whole:
+        said["ignore"] = whole
     if modules:
         said["modules"] = modules
     return said
+
+
+def _scoped(rule: dict[str, Any], draft: Draft, tower: Tower, blocks: Blocks) -> dict[str, Any]:
+    """A rule for the text model's layers that means nothing in its tower's."""
+    given = rule.get("match")
+    nodes = [given] if isinstance(given, str) else given
+    found = scoped(nodes, draft.sequence, tower, blocks) if nodes else labels(draft.sequence)
+    return {"match": found[0] if len(found) == 1 else found, **_without(rule, "match")}
+
+
+def _without(rule: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if name != key}
 
 
 def _formats(other: Other, wide: str) -> Mapping[str, str]:

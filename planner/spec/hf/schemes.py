@@ -64,6 +64,7 @@ def _groups(config: Config) -> Stored:
         config.refuse("config_groups", "names no group of modules")
         return Stored()
     first, *others = [(_group(part), part.texts("targets")) for part in inside]
+    first[0].targets = first[1]
     first[0].others = tuple(
         Other(targets, other.weights, other.activations) for other, targets in others
     )

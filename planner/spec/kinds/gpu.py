@@ -22,12 +22,19 @@ class GpuMemory(Spec):
     bandwidth: Figure[BytesPerS]
 
 
+BOARD = 8
+"""GPUs on an HGX or OAM board, and in most servers with PCIe cards."""
+
+
 class GpuLink(Spec):
     """How one GPU reaches its peers inside a node."""
 
     type: str = Field(description="NVLink4, PCIe4 x16, XGMI, …")
     bandwidth: Figure[BytesPerS] = Field(description="Per GPU and direction")
     peer_to_peer: bool = Field(True, description="False where traffic goes through host memory")
+    gpus: Figure[Count] | None = Field(
+        None, description="Most that are joined so; 8 where nothing is said, as on one board"
+    )
 
 
 class GpuSpec(CatalogSpec):
@@ -49,3 +56,9 @@ class GpuSpec(CatalogSpec):
     vector: Figure[FlopsPerS] = Field(description="FP32 rate of the vector units")
     link: GpuLink | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def node(self) -> int:
+        """Most GPUs of one node: what its link joins."""
+        joined = self.link.gpus if self.link else None
+        return int(joined.value) if joined else BOARD

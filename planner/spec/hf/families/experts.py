@@ -76,6 +76,7 @@ def qwen2(config: Config) -> Draft:
     return _unwindowed(draft, "decoder-moe-shared-gated", layers)
 
 
+@architecture("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text")
 @architecture("Qwen3MoeForCausalLM", "qwen3_moe")
 def qwen3(config: Config) -> Draft:
     """Qwen3 with experts: a norm on each head of Q and K."""

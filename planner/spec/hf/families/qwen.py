@@ -36,8 +36,7 @@ def qwen2(config: Config) -> Draft:
 def qwen2_vl(config: Config) -> Draft:
     """Qwen2-VL and Qwen2.5-VL: the text model, whose config may hold the tower's beside it."""
     draft = qwen2(config)
-    if config.get("vision_config"):
-        draft.notes.append("the text model alone, without vision_config")
+    config.get("vision_config")
     for key in ("vision_start_token_id", "vision_end_token_id", "vision_token_id"):
         config.get(key)
     for key in ("image_token_id", "video_token_id"):
@@ -45,6 +44,7 @@ def qwen2_vl(config: Config) -> Draft:
     return draft
 
 
+@architecture("Qwen3VLForConditionalGeneration", "qwen3_vl_text")
 @architecture("Qwen3ForCausalLM", "qwen3")
 def qwen3(config: Config) -> Draft:
     """Qwen3: a norm on each head of Q and K, no biases, and heads of 128 unless said otherwise."""

@@ -53,6 +53,7 @@ def deepseek(config: Config) -> Draft:
     return stacked(draft, Use("decoder-swiglu", "dense"), Use("decoder-moe-shared"), first, layers)
 
 
+@architecture("Glm4vMoeForConditionalGeneration", "glm4v_moe_text")
 @architecture("Glm4MoeForCausalLM", "glm4_moe")
 def glm(config: Config) -> Draft:
     """GLM-4.5, 4.6 and 4.7, with a norm on Q and K or without."""

@@ -1,0 +1,1 @@
+"""Readers of towers, one file a family; being here is the registration."""
