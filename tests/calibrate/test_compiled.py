@@ -115,6 +115,12 @@ def test_what_a_kernel_computes_again_is_not_written():
     assert found.theirs_bytes - found.ours_bytes == 8 * 32 * 4
 
 
+def test_a_bias_that_loops_add_is_no_product_again(planned):
+    """Loops that add gate's bias do not read its weights: bytes are those of the plan."""
+    apart = (*AS_PLANNED[:3], loops("gate", "act", "mul"), *AS_PLANNED[4:])
+    assert worth(compared(record(*apart), CATALOG)).theirs_bytes == worth(planned).theirs_bytes
+
+
 def test_the_document_sums_models_by_set():
     """Fused edges: 2 each; of those written afterwards one misses act-mul: 2/(2+1)."""
     late = replace(record(*AS_PLANNED[:3], loops("act"), loops("mul"), *AS_PLANNED[4:]), apart=True)
