@@ -80,7 +80,8 @@ static-accuracy: $(VENV)/test  ## Errors on public static batches, before and af
 	$(BIN)/python docs/generate.py
 
 public-runs: $(VENV)/core  ## Public runs of servers beside their plans, and the spread of intervals
-	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv --out catalog/spreads
+	$(BIN)/planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv docs/measured/static-runs.csv --out catalog/spreads --json > docs/measured/spread.json.part
+	mv docs/measured/spread.json.part docs/measured/spread.json
 	$(BIN)/planner validate docs/measured/served-runs.csv --by backend.name,figure --json > docs/measured/served-runs.json.part
 	mv docs/measured/served-runs.json.part docs/measured/served-runs.json
 	$(BIN)/python docs/generate.py

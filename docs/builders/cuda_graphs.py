@@ -61,6 +61,8 @@ _SIDES = ("eager_flags", "graph_flags")
 
 def _time_s(plan: Plan, cells: Mapping[str, str]) -> float:
     """A token's time where requests are served: of a whole one where that was measured."""
+    if plan.workload is not None:
+        return float(plan.workload.latency_s) / plan.workload.output
     if plan.serving is None:
         return plan.step.time_s
     if cells["of"] == "request":

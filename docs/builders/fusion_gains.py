@@ -14,15 +14,26 @@ from pathlib import Path
 from builders.markup import table
 from builders.planned import linked, planned, question_of
 from planner.capture.solve import SolvedRun
+from planner.fusion.groups import RuleSet
 from planner.plan.load import step_load
 from planner.plan.prepare import prepare
-from planner.plan.solve import solve_step
+from planner.plan.solve import SolvedStep, solve_step
 from planner.plan.types import KernelRow, Plan
 
 FOLDER = Path(__file__).resolve().parents[1] / "measured"
 GAINS, COUNTS = FOLDER / "fusion-gains.csv", FOLDER / "layer-kernels.csv"
 WITHIN = 1.5
 _BATCHES = (1, 4, 16, 64, 256)
+_PROMPTS = (128, 512, 2048, 8192)
+_LOADS: dict[str, tuple[str, ...]] = {
+    "BATCH": tuple(map(str, _BATCHES)),
+    "RATE": ("1", "5"),
+    "STEP": (
+        *(f"{{decode: {{batch: {batch}, context: 600}}}}" for batch in _BATCHES),
+        *(f"{{prefill: {{batch: 1, tokens: {tokens}}}}}" for tokens in _PROMPTS),
+    ),
+}
+"""What stands for the loads of a row, and the loads: those its source states, or any."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +63,36 @@ def gains() -> tuple[Gain, ...]:
 
 
 def _predicted(cells: Mapping[str, str]) -> float:
-    """The planner's figure; the most over batches where the row names none."""
+    """The planner's figure; the most over loads where the row has several."""
     text = cells["deployment"]
-    batches = _BATCHES if "BATCH" in text else (0,)
-    return max(_figure(text.replace("BATCH", str(batch)), cells) for batch in batches)
+    word = next((word for word in _LOADS if word in text), "")
+    loads = _LOADS.get(word, ("",))
+    return max(_figure(text.replace(word, load) if word else text, cells) for load in loads)
 
 
 def _figure(text: str, cells: Mapping[str, str]) -> float:
-    kind = cells["figure"]
+    kind, names = cells["figure"], cells["before"]
     if kind == "floor":
         return _floor_s(planned(text))
     if kind == "saved":
         return _saved_s(text, cells)
-    return _apart(text, cells["before"]) if kind == "apart" else _gain(text, cells)
+    if kind == "apart":
+        saved_s, time_s = _apart(text, names)
+        return saved_s / time_s
+    if kind == "joined":
+        saved_s, time_s = _joined(text, names)
+        return saved_s / time_s
+    return _gain(text, cells)
 
 
 def _gain(text: str, cells: Mapping[str, str]) -> float:
-    """By how much more a step yields with the flags turned."""
-    before, after = (planned(text, cells[side]).step.time_s for side in ("before", "after"))
+    """By how much more a step yields with the flags turned; a token where requests are served."""
+    before, after = (_token_s(planned(text, cells[side])) for side in ("before", "after"))
     return before / after - 1
+
+
+def _token_s(plan: Plan) -> float:
+    return plan.step.time_s if plan.serving is None else float(plan.serving.tpot_s.value)
 
 
 def _floor_s(plan: Plan) -> float:
@@ -94,26 +116,41 @@ def _saved_s(text: str, cells: Mapping[str, str]) -> float:
     return (before.step.time_s - after.step.time_s) / (2 * layers)
 
 
-def _apart(text: str, names: str) -> float:
-    """The gain over a step that runs parts of some kernels as kernels of their own.
+def _apart(text: str, names: str) -> tuple[float, float]:
+    """What running parts of some kernels as kernels of their own adds to a step, and the step.
 
     ``names`` are nodes: joined by + they run together, by | apart, by ; in another kernel.
     """
-    question = question_of(text)
-    solved = solve_step(prepare(question), step_load(question.deployment), ())
-    mode, fixed = solved.decision.mode, solved.fixed
-    problem = solved.solver.problem("engine", mode)
-    alone: dict[frozenset[str], float] = {}
-    for number, slot in enumerate(problem.layout.slots):
-        nodes = frozenset(name for _, name in slot.group.nodes)
-        alone[nodes] = float(problem.priced(number).kernel(mode, fixed).time.time_s)
-    saved_s = 0.0
+    solved, alone = _alone(text, "engine")
+    added_s = 0.0
     for kernel in names.split(" ; "):
         parts = [frozenset(part.split("+")) for part in kernel.split(" | ")]
         whole = frozenset[str]().union(*parts)
         times = _times(solved.chosen.runs, whole)
-        saved_s += times * (sum(alone[part] for part in parts) - alone[whole])
-    return saved_s / float(solved.chosen.timeline.time_s)
+        added_s += times * (sum(alone[part] for part in parts) - alone[whole])
+    return added_s, float(solved.chosen.timeline.time_s)
+
+
+def _joined(text: str, names: str) -> tuple[float, float]:
+    """What one kernel in the place of several saves, though no rule joins them; and the step."""
+    solved, alone = _alone(text, "ideal")
+    parts = [frozenset(part.split("+")) for part in names.split(" | ")]
+    times = _times(solved.chosen.runs, parts[0])
+    saved_s = times * (sum(alone[part] for part in parts) - alone[frozenset().union(*parts)])
+    return saved_s, float(solved.chosen.timeline.time_s)
+
+
+def _alone(text: str, rules: RuleSet) -> tuple[SolvedStep, dict[frozenset[str], float]]:
+    """A solved step, and what each group that a rule set allows takes as a kernel of its own."""
+    question = question_of(text)
+    solved = solve_step(prepare(question), step_load(question.deployment), ())
+    mode, fixed = solved.decision.mode, solved.fixed
+    problem = solved.solver.problem(rules, mode)
+    alone: dict[frozenset[str], float] = {}
+    for number, slot in enumerate(problem.layout.slots):
+        nodes = frozenset(name for _, name in slot.group.nodes)
+        alone[nodes] = float(problem.priced(number).kernel(mode, fixed).time.time_s)
+    return solved, alone
 
 
 def _times(runs: tuple[SolvedRun, ...], names: frozenset[str]) -> int:

@@ -85,7 +85,8 @@ WORDS: dict[str, dict[str, str]] = {
         "tokens": "New tokens of the step on one data replica; null for a graph that is no LLM",
         "sequences": "Sequences of the step on one data replica",
         "modes": "The step in each mode, by its name",
-        "rule_sets": "The step under each rule set: engine, flags, ideal",
+        "rule_sets": "The step under each rule set: engine, flags, ideal; and the limits `blocks` "
+        "and `megakernel`: one persistent kernel for each block, or for all",
         "fixed_s": "Fixed costs in force: launch_s, replay_s, kernel_s, graph_node_s; "
         "step_s, sequence_s and collective_s where a calibration has them",
         "fixed_sources": "Where each fixed cost was read",

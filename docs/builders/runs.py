@@ -26,7 +26,8 @@ GRID = "qwen3-8b-a100-b"
 _TRAP = "trap"
 _BASES = {
     "stated": "as the report says",
-    "machine": "version or form of the card is ours",
+    "machine": "form of the card is ours",
+    "version": "version of the engine is ours",
     "load": "batch, lengths or engine are ours",
 }
 _NO_ADDRESS = "public report, no address kept"
@@ -50,7 +51,7 @@ def grid() -> str:
     """Batches and contexts of one model on one GPU."""
     header = ("batch", "context", "predicted", "80 % interval", "measured", "ratio", "verdict")
     rows = []
-    for row in _rows("machine"):
+    for row in _rows("version"):
         if row["id"].startswith(GRID):
             (figure,) = row["figures"]
             load = (row["cells"]["workload.batch"], f"{int(row['cells']['workload.input']):,}")

@@ -24,6 +24,15 @@ from planner.spec.load import load_file
 from planner.spec.types import SpreadSpec
 
 FILE = Path(__file__).resolve().parents[1] / "measured" / "served-runs.json"
+SPREAD = FILE.with_name("spread.json")
+_SHORT = {"pace": "pace", "ttft": "first token"}
+_BY = {
+    "told": "what is told",
+    "load": "load",
+    "experts": "experts",
+    "constants": "constants",
+    "figure": "figure",
+}
 _ORDER = ("ttft_ms", "tpot_ms", "latency_s", "throughput_tok_s")
 
 
@@ -124,19 +133,72 @@ def spread() -> str:
     """The widths that plans add."""
     file = folder("catalog") / "spreads" / "whole-runs.yaml"
     spec = cast("SpreadSpec", load_file(file, "spread"))
-    header = ("figures", "width", "reports", "figures", "inside without it, %", "left out, %")
+    header = ("of", "width", "reports", "cells", "figures", "worth", "inside without it, %")
     rows = [
         (
             SPREADS[name],
             f"{each.width:.3f}",
-            f"{each.reports}",
-            f"{each.figures}",
-            f"{100 * each.before:.0f}",
-            f"{100 * each.left_out:.0f}",
+            *(str(count) for count in (each.reports, each.cells, each.figures)),
+            f"{each.worth:.0f}",
+            *(_percent(share) for share in (each.before, each.left_out, each.left_out_figures)),
         )
         for name, each in spec.figures.items()
     ]
+    return table((*header, "left out, %", "of figures, %"), rows)
+
+
+@cache
+def _spread() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = json.loads(SPREAD.read_text())
+    return document
+
+
+def spread_traits() -> str:
+    """Whether what is known of runs tells how far they are off."""
+    rows = []
+    for each in _spread()["traits"]:
+        for place, (value, reports) in enumerate(each["reports"].items()):
+            width, p_value = each["widths"][value], each["p_value"]
+            rows.append(
+                (
+                    *((_SHORT[each["figure"]], _BY[each["name"]]) if place == 0 else ("", "")),
+                    FIGURES.get(value, value),
+                    f"{reports}",
+                    f"{each['figures'][value]}",
+                    "" if width is None else f"{width:.2f}",
+                    _percent(each["inside"][value]),
+                    "" if p_value is None or place else f"{p_value:.2f}",
+                )
+            )
+    header = ("of", "by", "value", "reports", "figures", "their own width", "left out, %", "p")
     return table(header, rows)
 
 
-PARTS = {"errors": errors, "rows": listed, "spread": spread}
+def spread_reports() -> str:
+    """Each report, and how the width of the others holds it."""
+    rows = [
+        (
+            _SHORT[each["figure"]],
+            each["told"],
+            each["report"].split("@")[0],
+            f"{each['figures']}",
+            "" if each["worth"] is None else f"{each['worth']:.1f}",
+            f"{each['needed']:.2f}",
+            _percent(each["inside"]),
+        )
+        for each in _spread()["reports"]
+    ]
+    return table(("of", "told", "report", "figures", "worth", "needed", "left out, %"), rows)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+PARTS = {
+    "errors": errors,
+    "rows": listed,
+    "spread": spread,
+    "spread-traits": spread_traits,
+    "spread-reports": spread_reports,
+}

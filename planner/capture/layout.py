@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -13,7 +14,7 @@ from planner.fusion import types as fusion
 from planner.fusion.explore import Space, known_space
 from planner.fusion.groups import Group, Structure
 from planner.fusion.match import NodeNames, named
-from planner.graph.types import Block
+from planner.graph.types import Block, ModelGraph
 from planner.spec.conditions import holds
 from planner.spec.types import KernelName
 
@@ -36,6 +37,8 @@ class Slot:
     """Nodes that a rule of the engine fuses by it."""
     alone: Place | None
     """Its node, where it is a single one."""
+    like: tuple[int, ...] = ()
+    """The first kinds of block that have the same nodes, where those are other ones."""
 
     @cached_property
     def priced_as(self) -> str:
@@ -45,7 +48,15 @@ class Slot:
         """
         rule = self.group.rule
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
-        return f"{self.kinds} {self.group.border.nodes} {tile} {self.group.kernel} {decodes}"
+        own = "tiled" if self.group.flow else ""
+        kinds, edge = self.like or self.kinds, self.group.border
+        return f"{kinds} {edge} {tile} {self.group.kernel} {decodes} {own}"
+
+    @cached_property
+    def order(self) -> float:
+        """When the engine's pass of it runs; rules without a number come last."""
+        rule = self.group.rule
+        return rule.order if rule and rule.order else math.inf
 
     @cached_property
     def limited(self) -> bool:
@@ -81,8 +92,12 @@ def layout(structure: Structure, engine: Engine) -> Layout:
     """The layout of a structure. Of the engine's facts only ``splitting`` matters."""
     capture = engine.spec.capture
     splits = _named(structure, [capture.splits[number] for number in splitting(engine)])
+    twins = _twins(structure.graph)
     slots = tuple(
-        _slot(group, kinds, structure, frozenset(capture.outside), splits)
+        replace(
+            _slot(group, kinds, structure, frozenset(capture.outside), splits),
+            like=_like(group, kinds, twins),
+        )
         for kinds, groups in _owners(structure)
         for group in groups
     )
@@ -115,8 +130,32 @@ def _slot(
         not outside.isdisjoint(names),
         not splits.isdisjoint(names),
         places if fuses else frozenset(),
-        next(iter(places)) if single else None,
+        next(iter(places)) if single and group.flow is None else None,
     )
+
+
+Twins = dict[Place, int]
+"""By node: the first kind of block that has the same one, reading and writing the same."""
+
+
+def _twins(graph: ModelGraph) -> Twins:
+    first: dict[Hashable, int] = {}
+    found = {}
+    for kind, block in enumerate(graph.kinds):
+        for node in block.nodes:
+            around = tuple(block.tensors[name] for name in (*node.inputs, *node.outputs))
+            same = node, around, block.formats, kind < graph.encoder_kinds
+            found[kind, node.id] = first.setdefault(same, kind)
+    return found
+
+
+def _like(group: Group, kinds: tuple[int, ...], twins: Twins) -> tuple[int, ...]:
+    """Kinds whose nodes a group may be priced by; none where that is no single one each."""
+    found = []
+    for offset, kind in enumerate(kinds):
+        firsts = {twins[kind, name] for side, name in group.nodes if side == offset}
+        found.append(firsts.pop() if len(firsts) == 1 else kind)
+    return tuple(found)
 
 
 def _named(structure: Structure, rules: list[KernelName]) -> frozenset[str]:

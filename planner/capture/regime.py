@@ -8,10 +8,10 @@ a layout, and no others need a price.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from planner.capture.layout import Layout, Place
+from planner.capture.layout import Layout, Place, Slot
 from planner.capture.types import Mode
 from planner.fusion.least import LeastPaths, least_paths
 from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
@@ -60,11 +60,52 @@ def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
 
 def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     """As `known_regime`, made anew."""
+    refused |= taken(layout, refused)
     weights = uncovered(layout, refused)
     counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
     space = layout.space(order_free=mode == "full")
     paths = least_paths(layout.problem, space, counted)
     return Regime(layout, mode, refused, weights, paths)
+
+
+def taken(layout: Layout, refused: Collection[int]) -> frozenset[int]:
+    """Slots that hold a node which an earlier pass of the engine fuses: they find it gone.
+
+    Across a seam only what that very seam takes is gone, as the last layer's end is not taken by
+    what joins one layer to the next.
+    """
+    if all(slot.order == math.inf for slot in layout.slots):
+        return frozenset()
+    passes: dict[Place, list[tuple[float, Seam]]] = {}
+    for number, slot in enumerate(layout.slots):
+        if slot.fuses and number not in refused and slot.order < math.inf:
+            for place, seam in _seams(slot):
+                passes.setdefault(place, []).append((slot.order, seam))
+    return frozenset(
+        number
+        for number, slot in enumerate(layout.slots)
+        if slot.fuses
+        and any(_gone(slot.order, seam, passes.get(p, ())) for p, seam in _seams(slot))
+    )
+
+
+Seam = tuple[int, int] | None
+"""Which side of a seam a node is on, 0 or 1, and the kind of block on the other; None within."""
+
+
+def _seams(slot: Slot) -> Iterator[tuple[Place, Seam]]:
+    """Each node of a slot, and how it lies at the seam that the slot crosses."""
+    for offset, name in slot.group.nodes:
+        across = (offset, slot.kinds[1 - offset]) if len(slot.kinds) > 1 else None
+        yield (slot.kinds[offset], name), across
+
+
+def _gone(order: float, seam: Seam, passes: Iterable[tuple[float, Seam]]) -> bool:
+    """Whether an earlier pass takes a node where a slot has it."""
+    return any(
+        earlier < order and (seam is None or other is None or other[0] != seam[0] or other == seam)
+        for earlier, other in passes
+    )
 
 
 def uncovered(layout: Layout, refused: Collection[int]) -> tuple[int, ...]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.capture.layout import Layout, Slot
-from planner.capture.regime import Regime, known_regime, objective_of, uncovered
+from planner.capture.regime import Regime, known_regime, objective_of, taken, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
-from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
+from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
 from planner.cost.estimator import Kernel as Priceable
+from planner.cost.fitting import best_tile
 from planner.cost.kernel import kernel_work
+from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
@@ -105,8 +107,9 @@ class Priced:
         if not launches:
             return 0.0
         start_s = fixed.graph_node_s if in_graph else fixed.kernel_s
-        held = launches if estimate.chain else 1
+        held = estimate.held or (launches if estimate.chain else 1)
         floor_s = max(0.0, estimate.floor_s + launches * start_s - held * fixed.graph_node_s)
+        floor_s += estimate.barriers * fixed.graph_node_s
         if any_nonzero(self.asked.work.link_bytes):
             floor_s += launches * fixed.collective_s
         return floor_s
@@ -199,10 +202,11 @@ class Problem:
 
     def _bounded(self, mode: Mode) -> fusion.Schedule:
         """A schedule with a bound: every kernel needs its price."""
-        weights = uncovered(self.layout, self._refused)
+        refused = self._refused | taken(self.layout, self._refused)
+        weights = uncovered(self.layout, refused)
         prices = [
             fusion.Price(weight, 0.0, math.inf)
-            if slot in self._refused
+            if slot in refused
             else self.priced(slot).price(mode, self.fixed, weight)
             for slot, weight in enumerate(weights)
         ]
@@ -216,8 +220,35 @@ def worked(
     group = slot.group
     decodes = group.rule.decode_kernel if group.rule else None
     work = kernel_work(group.border, costs, device, tiling_of(group, device))
-    asked = Priceable(group.border, costs, work, group.kernel, decodes)
-    return asked, estimator.estimate(asked)
+    if group.flow is None:
+        asked = Priceable(group.border, costs, work, group.kernel, decodes)
+        return asked, estimator.estimate(asked)
+    tile = best_tile(group.flow, costs, device)
+    if tile is None:
+        return Priceable(group.border, costs, work), UNFIT
+    names, how = (group.kernel, decodes), (tile, group.flow.overlaps)
+    asked = Priceable(group.border, costs, work, *names, *how)
+    more = tile.added(work, device)
+    estimate = tiled(estimator.estimate(asked), tile, group, roofline_s(more), device)
+    return asked if more is work else Priceable(group.border, costs, more, *names, *how), estimate
+
+
+UNFIT = Estimate(math.inf, 0.0, "datasheet")
+"""Of a group whose tiles fit no chip like this."""
+
+
+def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device) -> Estimate:
+    """An estimate with what a tile leaves idle, moves besides and waits for.
+
+    What it moves besides is priced at the datasheet's bandwidth; ``least_s`` is the roofline of all
+    it does.
+    """
+    core_s = estimate.core_s / tile.share + tile.extra_bytes / device.bandwidth_bytes_per_s
+    core_s = max(core_s, least_s, tile.fill_s)
+    held = group.parts if estimate.chain else 0
+    if core_s == estimate.core_s and not (tile.barriers or held):
+        return estimate
+    return replace(estimate, core_s=core_s, held=held, barriers=tile.barriers)
 
 
 def tiling_of(group: Group, device: Device) -> Tiling | None:

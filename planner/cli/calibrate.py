@@ -184,7 +184,8 @@ def from_runs(
 @command.command(
     short_help="How far whole runs lie from their plans, for intervals.",
     epilog=example(
-        "planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv",
+        "planner calibrate spread docs/measured/public-runs.csv docs/measured/served-runs.csv"
+        " docs/measured/static-runs.csv",
         "planner calibrate spread runs.csv --out my-catalog/spreads",
     ),
 )
@@ -212,9 +213,12 @@ def spread(
     """Estimate what whole runs scatter about their plans beyond kernels and host times.
 
     FILES are tables as `planner validate` takes them. A column report says whose run a row is (else
-    source): reports count alike, however many rows they have. Rows whose basis is load or trap, or
-    whose learn is no, are left out. Plans widen their 80 % intervals by the spread of the first
-    catalogue that has one.
+    source). Figures of one report, and of one machine, engine, model and precision in it, count for
+    as many as they are independent. Learnt from are reports that tell all: where a column basis
+    says version, the engine's version is ours, and they join where fewer than five tell all; where
+    it says load, rows are judged and not learnt from. Left out are rows whose basis is trap or
+    whose learn is no. Plans widen their 80 % intervals by the spread of the first catalogue that
+    has one.
     """
     from planner.calibrate.spread_file import write as write_file
     from planner.cli.common.output import show, write

@@ -18,7 +18,7 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, walked_rows
+from planner.cost.parts import Part, attention_shape, together, walked_rows
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -63,7 +63,7 @@ class CalibratedEstimator:
     network: Network | None = None
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
-    _parts: dict[tuple[int, ...], tuple[Places, Part]] = field(default_factory=dict)
+    _parts: dict[tuple[str | int | None, ...], tuple[Places, Part]] = field(default_factory=dict)
     _heard: list[Asked] | None = None
 
     def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
@@ -79,7 +79,7 @@ class CalibratedEstimator:
             family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
-        core_s = sum(part.core_s for part in parts) + stream_s - stream.floor_s
+        core_s = together(parts, overlap=kernel.overlaps) + stream_s - stream.floor_s
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
             parts[0].floor_s,
@@ -128,15 +128,15 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            return self._collective(node.op, site)
+            return self._once(((node, site),), self._collective, kernel.name)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
-    def _once(self, nodes: Places, make: Callable[[Places], Part]) -> Part:
-        """A part that depends on its nodes alone, for all groups that hold them."""
-        key = tuple(id(site) for _, site in nodes)
+    def _once(self, nodes: Places, make: Callable[..., Part], *name: str | None) -> Part:
+        """A part that depends on its nodes and a kernel's name, for all groups that hold them."""
+        key = (*name, *(id(site) for _, site in nodes))
         # the sites are kept beside the part, so that their ids are no others'
         if key not in self._parts:
-            self._parts[key] = nodes, make(nodes)
+            self._parts[key] = nodes, make(nodes, *name)
         return self._parts[key][1]
 
     def _product(self, nodes: Places) -> Part:
@@ -220,8 +220,11 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, op: Collective, site: Site) -> Part:
-        fitted = self.constants.collective(op.library)
+    def _collective(self, nodes: Places, name: str | None) -> Part:
+        node, site = nodes[0]
+        op = node.op
+        assert isinstance(op, Collective)
+        fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
         moved = _moved_bytes(site)

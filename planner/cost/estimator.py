@@ -8,6 +8,7 @@ from typing import Protocol
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.kernel import Border
+from planner.cost.tile import Tile
 from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, maximum, where
@@ -32,6 +33,10 @@ class Estimate:
     """Whether the constants are those of another GPU or engine."""
     chain: bool = False
     """Whether the floor holds the starts of all its launches, not of one."""
+    held: int = 0
+    """Starts that the floor holds where they are not its own launches'; 0 where they are."""
+    barriers: int = 0
+    """Over the whole grid, each as long as a kernel takes to follow another in a graph."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,10 @@ class Kernel:
     """Which kernel of the kernel models it is, where the engine's rule says so."""
     decodes: str | None = None
     """Which one it is for sequences that decode, where that is another."""
+    tile: Tile | None = None
+    """Of a kernel that nobody wrote yet: the tile it would be written with."""
+    overlaps: bool = False
+    """Whether ranks exchange tiles while others are computed."""
 
     @cached_property
     def nodes(self) -> tuple[tuple[Node, Site], ...]:

@@ -28,6 +28,8 @@ class Border:
     """Each tensor that goes out, as (node, output position)."""
     inside: tuple[TensorKey, ...]
     """Tensors that never leave the chip."""
+    view: bool = False
+    """Whether all its nodes are views, which do and move nothing."""
 
 
 _borders: WeakKeyDictionary[Window, dict[frozenset[NodeKey], Border]] = WeakKeyDictionary()
@@ -57,7 +59,8 @@ def border(window: Window, nodes: frozenset[NodeKey]) -> Border:
                 writes.append((key, position))
             else:
                 inside.append(tensor)
-    return Border(ordered, tuple(reads.values()), tuple(writes), tuple(inside))
+    view = all(window.node(key).op.op_class == OpClass.VIEW for key in ordered)
+    return Border(ordered, tuple(reads.values()), tuple(writes), tuple(inside), view)
 
 
 def kernel_work(
@@ -70,22 +73,17 @@ def kernel_work(
     link_bytes: Number = 0
     hbm_bytes: Number = 0
     for offset, name in edge.nodes:
-        cost = costs[offset].nodes[name]
-        node = cost.node
-        work = cost.executed(tiling)
-        matmul_flops = matmul_flops + work.matmul_flops
-        if node.op.matrix:
-            matmul_s = matmul_s + work.matmul_flops / cost.peak_flops_per_s
-        vector_flops = vector_flops + work.vector_flops
-        link_bytes = link_bytes + work.link_bytes
-        hbm_bytes = hbm_bytes + work.private_bytes
-    if all(
-        costs[offset].nodes[name].node.op.op_class == OpClass.VIEW for offset, name in edge.nodes
-    ):
+        flops, seconds, vector, link, private = costs[offset].nodes[name].shares(tiling)
+        matmul_flops = matmul_flops + flops
+        matmul_s = matmul_s + seconds
+        vector_flops = vector_flops + vector
+        link_bytes = link_bytes + link
+        hbm_bytes = hbm_bytes + private
+    if edge.view:
         return KernelWork(0, 0, 0, 0, 0, 0, 0, 0)
     for readers in edge.reads:
         sizes = [costs[key[0]].nodes[key[1]].input_bytes[position] for key, position in readers]
-        hbm_bytes = hbm_bytes + maximum(*sizes)
+        hbm_bytes = hbm_bytes + (sizes[0] if len(sizes) == 1 else maximum(*sizes))
     for key, position in edge.writes:
         hbm_bytes = hbm_bytes + costs[key[0]].nodes[key[1]].output_bytes[position]
     return KernelWork(

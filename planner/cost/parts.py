@@ -29,6 +29,14 @@ class Part:
     fitted: Fitted
 
 
+def together(parts: list[Part], *, overlap: bool) -> Number:
+    """Time of a group's main kernels; of one that overlaps, the link's or the chip's."""
+    link = [part.core_s for part in parts if part.family == "collective"]
+    if not overlap:
+        return sum(part.core_s for part in parts)
+    return maximum(sum(link), sum(part.core_s for part in parts) - sum(link))
+
+
 UNMEASURED_CACHES = frozenset({"nvfp4"})
 """Formats of the cache that no table has: their bytes, at the rates of FP8."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from planner.cost.chip import Chip, chip_of
 from planner.graph.types import Node
 from planner.num import Number, maximum
 from planner.ops.types import OpClass, Site, Tiling, Work
@@ -32,6 +33,8 @@ class Device:
     architecture: str = ""
     """The class of GPUs that constants may be borrowed from."""
     multiprocessors: int | None = None
+    chip: Chip | None = None
+    """What it keeps on the chip; None where too little is known."""
 
     def peak(self, dtype: str) -> float:
         """Matrix rate for operands of a format; the vector rate where matrix units lack it."""
@@ -64,6 +67,7 @@ def device(gpu: GpuSpec) -> Device:
         memory.capacity.value,
         gpu.architecture,
         gpu.multiprocessors.value if gpu.multiprocessors else None,
+        chip_of(gpu),
     )
 
 
@@ -83,12 +87,39 @@ class NodeCost:
     """M*: the tokens in flight at which the node leaves the memory roof; None if it never does."""
 
     _executed: dict[Tiling | None, Work] = field(default_factory=dict, repr=False)
+    _shares: dict[Tiling | None, tuple[Number, ...]] = field(default_factory=dict, repr=False)
 
     def executed(self, tiling: Tiling | None) -> Work:
         """The work that a kernel really does, as many groups ask for it."""
         if tiling not in self._executed:
             self._executed[tiling] = self.node.op.executed(self.site, tiling)
         return self._executed[tiling]
+
+    def shares(self, tiling: Tiling | None) -> tuple[Number, ...]:
+        """What it adds to a kernel: matrix FLOPs and their seconds, vector FLOPs, link bytes and
+        HBM bytes that no edge shows.
+        """
+        if tiling not in self._shares:
+            work = self.executed(tiling)
+            matmul_s = work.matmul_flops / self.peak_flops_per_s if self.node.op.matrix else 0
+            self._shares[tiling] = (
+                work.matmul_flops,
+                matmul_s,
+                work.vector_flops,
+                work.link_bytes,
+                work.private_bytes,
+            )
+        return self._shares[tiling]
+
+    @cached_property
+    def rows(self) -> float:
+        """Rows of its first output. For one load, not for arrays."""
+        return float(self.site.load.elements(self.site.outputs[0].shape[:-1]))
+
+    @cached_property
+    def width(self) -> float:
+        """Columns of all its outputs. For one load, not for arrays."""
+        return sum(float(self.site.load.dim(each.shape[-1])) for each in self.site.outputs)
 
     @property
     def flops(self) -> Number:

@@ -8,11 +8,12 @@ chain is read back from the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.fusion.objective import Label, Objective
-from planner.fusion.types import NoSchedule, SearchTooLarge
+from planner.fusion.explore import Space
+from planner.fusion.objective import Additive, Label, Objective, Way
+from planner.fusion.types import NoSchedule, Pair, SearchTooLarge
 
 Row = dict[int, list[Label]]
 """By boundary state reached, the labels of the paths to it."""
@@ -96,6 +97,8 @@ class Chain:
 
     def _advance(self, row: Row, matrix: Matrix, name: str, place: Place) -> Row:
         """The row after one more matrix; its labels lie at the place, whatever they end in."""
+        if isinstance(self.objective, Additive):
+            return _least(row, matrix, self.objective)
         join = self.objective.join
         found: Row = {}
         for middle, heads in row.items():
@@ -108,6 +111,40 @@ class Chain:
         if self.keep is not None:
             found = {o: self.keep(replace(place, out=o), labels) for o, labels in found.items()}
         return {out: self.objective.prune(labels) for out, labels in found.items() if labels}
+
+
+def _least(row: Row, matrix: Matrix, objective: Additive) -> Row:
+    """As `Chain._advance` where each entry is one label: only the least of each is joined."""
+    found: dict[int, tuple[int, Label, Label]] = {}
+    for middle, (head,) in row.items():
+        for out, (tail,) in matrix.get(middle, {}).items():
+            cost = head[0] + tail[0]
+            if out not in found or cost < found[out][0]:
+                found[out] = cost, head, tail
+    return {out: [objective.join(head, tail)] for out, (_, head, tail) in found.items()}
+
+
+def beside(one: Matrix, other: Matrix) -> Matrix:
+    """The labels of both."""
+    return {
+        state: {
+            out: [*one[state].get(out, []), *other[state].get(out, [])]
+            for out in one[state].keys() | other[state].keys()
+        }
+        for state in one
+    }
+
+
+def stretches_of(
+    passes: Sequence[tuple[Pair, int]], space: Space, matrices: Mapping[Pair, Matrix]
+) -> list[Stretch]:
+    """The passes of a problem with the matrices of their windows."""
+    found: list[Stretch] = []
+    start = 0
+    for pair, times in passes:
+        found.append(Stretch(space.windows[pair].name, start, times, matrices[pair]))
+        start += times
+    return found
 
 
 def paths(label: Label) -> list[tuple[Path, int]]:
@@ -154,5 +191,5 @@ def _kernels(label: Label) -> tuple[int, ...]:
     while label[-1] is not None:
         found.append(label[-1][-2])
         label = label[-2]
-    several = label[-2] if isinstance(label[-2], tuple) else ()
+    several = label[-2].payloads if isinstance(label[-2], Way) else ()
     return (*several, *reversed(found))

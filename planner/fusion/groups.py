@@ -7,12 +7,13 @@ the search's. Each no leaves a sentence.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
+from planner.cost.flow import Flow
 from planner.cost.kernel import Border, known_border
 from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
@@ -46,6 +47,10 @@ class Group:
     """Which kernel of the kernel models it is, where the engine says so."""
     flags: tuple[tuple[str, Scalar], ...] = ()
     """Flags that must be turned for it, in the ``flags`` rule set."""
+    flow: Flow | None = None
+    """How one kernel would run it, of a group that no engine has."""
+    parts: int = 0
+    """Launches of the engine's chain for its experts, whose starts their price holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +81,11 @@ def structure(graph: ModelGraph, engine: Engine, rule_set: RuleSet) -> Structure
     for block in graph.kinds:
         window = window_of(block)
         singles = [_single(key, window, engine) for key in window.keys]
-        inside.append((*singles, *_fused(window, rules, rule_set, fitted)))
+        inside.append((*singles, *_fused(window, rules, rule_set, fitted, engine)))
     for kind, following in graph.pairs:
         if following is not None:
             window = window_of(graph.kinds[kind], graph.kinds[following])
-            groups = _fused(window, rules, rule_set, fitted)
+            groups = _fused(window, rules, rule_set, fitted, engine)
             across[kind, following] = tuple(g for g in groups if _straddles(g.nodes))
     unfitted = tuple(rule.name for rule, _ in rules if rule.name not in fitted)
     return Structure(graph, rule_set, tuple(inside), across, unfitted)
@@ -206,6 +211,7 @@ def _fused(
     rules: Iterable[tuple[FusionRule, Flags]],
     rule_set: RuleSet,
     fitted: set[str],
+    engine: Engine,
 ) -> list[Group]:
     """Fused groups of a window, one for each set of nodes: the engine's own rules name it first."""
     found: dict[frozenset[NodeKey], Group] = {}
@@ -217,8 +223,17 @@ def _fused(
     if rule_set == "ideal":
         for match in known_ideal(window):
             if match.nodes not in found:
-                found[match.nodes] = _of_match(match, window, ())
+                group = _of_match(match, window, ())
+                found[match.nodes] = _as_experts(group, window, engine)
     return list(found.values())
+
+
+def _as_experts(group: Group, window: Window, engine: Engine) -> Group:
+    """A group with what the engine's kernels of its experts are, if it has any."""
+    if group.flow is None or group.flow.experts is None:
+        return group
+    chain = _single(group.flow.experts, window, engine)
+    return replace(group, kernel=chain.kernel, parts=chain.launches)
 
 
 def _of_match(match: Match, window: Window, flags: Flags) -> Group:
@@ -234,6 +249,7 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
         match.slots,
         rule.kernel,
         flags,
+        match.flow,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from weakref import WeakKeyDictionary
 
-from planner.fusion.sums import loose_biases, sums_in_calls
+from planner.fusion.addmm import loose_biases, sums_in_calls
 from planner.fusion.traits import (
     LOOPS,
     elements,

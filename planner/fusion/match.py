@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
+from planner.cost.flow import Flow
 from planner.fusion.loops import loops_of
 from planner.fusion.nests import around, groups
 from planner.graph.types import Node
@@ -21,6 +22,8 @@ class Match:
     rule: FusionRule
     nodes: frozenset[NodeKey]
     slots: tuple[tuple[str, NodeKey], ...] = ()
+    flow: Flow | None = None
+    """How one kernel would run it, of a group of the ideal rule set."""
 
     @property
     def straddles(self) -> bool:

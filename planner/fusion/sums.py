@@ -1,101 +1,112 @@
-"""Sums behind products with weights: part of a library's call, or of the loops that read them.
+"""Least sums along the arcs of one state graph, several sums at a time.
 
-Ahead of fusion Inductor makes one call (addmm) of a product of matrices and what is added to it. On
-CUDA it leaves the sum to the loops that read it where nothing else does, and takes biases out of
-calls for that. A product over more sides than two whose rows do not lie one behind the other is a
-batched one, which adds no bias. (pytorch torch/_inductor/fx_passes/post_grad.py
-is_valid_addmm_fusion, should_prefer_unfused_addmm, unfuse_bias_add_to_pointwise; utils.py
-is_pointwise_use; aten/src/ATen/native/Linear.cpp.)
+Arrays of sums have a row for each state and a column for each kind of sum.
 """
 
 from __future__ import annotations
 
-from planner.fusion.traits import is_moved, is_sized, is_view
-from planner.graph.types import Node
-from planner.graph.window import NodeKey, Window
-from planner.ops.types import OpClass, Shape
-from planner.spec.types import LoopRule
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
-_MATRIX = 2
-"""Sides of a product that stays one of matrices; tokens stand for two, batch and length."""
-_SQUARES = "rms_norm"
-"""The norm that squares what it reads before it reduces anything."""
-_APART = {"rope", "concat", "pool"}
-"""Operators with a loop of their own, that torch does not call elementwise."""
+import numpy as np
+
+from planner.fusion.downsets import ArcArrays, Ints
+from planner.fusion.explore import StateGraph
+
+FAR = 1 << 61
+"""The sum where there is no path: no sum of times is as large."""
 
 
-def sums_in_calls(window: Window, rule: LoopRule) -> dict[NodeKey, NodeKey]:
-    """Sums that a library's call makes, each with the product that is part of the same call."""
-    found: dict[NodeKey, NodeKey] = {}
-    for key in window.keys if rule.sums else ():
-        if window.node(key).op_name != "add":
-            continue
-        if rule.sums == "apart" and only_elementwise(window, rule, key):
-            continue
-        product = _product(window, key)
-        if product is not None:
-            found[key] = product
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What the paths from one boundary state cost, on the arcs that some path of least
+    ``uncovered`` takes: all others lead nowhere that is not reached better.
+    """
+
+    arcs: ArcArrays
+    exits: tuple[tuple[int, int], ...]
+    costs: Ints
+    """Of each arc."""
+    uncovered: Ints
+    """Of each state, at least."""
+
+    @cached_property
+    def before(self) -> Ints:
+        """The least sums on the way to each state."""
+        return _before(self.arcs, self.costs)
+
+    def after(self, ends: Mapping[int, Ints]) -> Ints:
+        """The least sums from each state to any of some ends, theirs added."""
+        arcs, found = self.arcs, np.full((len(self.arcs) + 1, self.costs.shape[1]), FAR)
+        for end, sums in ends.items():
+            found[end] = sums
+        order, states, first = self._by_source
+        target, costs = arcs.target[order], self.costs[order]
+        layers = np.searchsorted(states, arcs.layers)
+        edges = np.append(first, len(order))
+        for low, high in reversed(list(pairwise(layers.tolist()))):
+            if low < high:
+                part = slice(edges[low], edges[high])
+                ways = found[target[part]] + costs[part]
+                least = np.minimum.reduceat(ways, first[low:high] - first[low])
+                found[states[low:high]] = np.minimum(least, found[states[low:high]])
+        return found
+
+    @cached_property
+    def _by_source(self) -> tuple[Ints, Ints, Ints]:
+        """The arcs by the state they leave, the states that some leave, the first arc of each."""
+        order = np.argsort(self.arcs.source, kind="stable")
+        return order, *np.unique(self.arcs.source[order], return_index=True)
+
+    def path(self, end: int, kind: int) -> list[int]:
+        """The moves on a way of the least sum of one kind to a state."""
+        arcs, moves = self.arcs, []
+        while end:
+            into = np.arange(arcs.start[end], arcs.start[end + 1])
+            ways = self.before[arcs.source[into], kind] + self.costs[into, kind]
+            best = into[np.argmin(ways)]
+            moves.append(int(arcs.move[best]))
+            end = int(arcs.source[best])
+        return moves[::-1]
+
+    def within(self, ends: Mapping[int, Ints]) -> tuple[StateGraph, Ints]:
+        """The states on paths whose sums, with those of their ends, are none above zero, and the
+        sums from each to an end.
+        """
+        after = self.after(ends)
+        whole = self.before[self.arcs.source] + self.costs + after[self.arcs.target]
+        kept = np.flatnonzero((whole <= 0).all(axis=1))
+        source, target = self.arcs.source[kept], self.arcs.target[kept]
+        states = np.unique(np.concatenate([[0], source, target]))
+        arcs: list[list[tuple[int, int]]] = [[] for _ in states[1:]]
+        numbers = (np.searchsorted(states, each).tolist() for each in (source, target))
+        for first, last, move in zip(*numbers, self.arcs.move[kept].tolist(), strict=True):
+            arcs[last - 1].append((first, move))
+        place = {state: number for number, state in enumerate(states.tolist())}
+        exits = tuple((place[end], out) for end, out in self.exits if end in place and end in ends)
+        return StateGraph(tuple(map(tuple, arcs)), exits), after[states]
+
+
+def least_paths(
+    arcs: ArcArrays, exits: tuple[tuple[int, int], ...], uncovered: Ints, costs: Ints
+) -> Sums:
+    """The sums of a graph whose moves leave so many nodes uncovered and cost so much."""
+    steps = uncovered[arcs.move]
+    least = _before(arcs, steps[:, None])[:, 0]
+    kept = np.flatnonzero(least[arcs.source] + steps == least[arcs.target])
+    counts = np.bincount(arcs.target[kept], minlength=len(arcs) + 1)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    tight = ArcArrays(arcs.source[kept], arcs.move[kept], start, arcs.layers)
+    return Sums(tight, exits, costs[tight.move], least)
+
+
+def _before(arcs: ArcArrays, costs: Ints) -> Ints:
+    found = np.zeros((len(arcs) + 1, costs.shape[1]), np.int64)
+    start = arcs.start
+    for low, high in pairwise(arcs.layers[1:]):
+        part = slice(start[low], start[high])
+        ways = found[arcs.source[part]] + costs[part]
+        found[low:high] = np.minimum.reduceat(ways, start[low:high] - start[low])
     return found
-
-
-def loose_biases(window: Window, rule: LoopRule) -> frozenset[NodeKey]:
-    """Products whose bias is added by loops behind the library's call."""
-    return frozenset(
-        key
-        for key in (window.keys if rule.sums else ())
-        if _has_bias(window.node(key))
-        and (_is_batched(window, key) or _is_apart(window, rule, key))
-    )
-
-
-def only_elementwise(window: Window, rule: LoopRule, key: NodeKey) -> bool:
-    """Whether nothing but elementwise operators reads what a node writes, through any views."""
-    tensors = window.outputs(key)
-    if window.escaping & set(tensors):
-        return False
-    users = [user for tensor in tensors for user in window.readers.get(tensor, ())]
-    return all(_is_elementwise(window, rule, user) for user in users)
-
-
-def _is_elementwise(window: Window, rule: LoopRule, key: NodeKey) -> bool:
-    node = window.node(key)
-    if is_view(node, rule) or is_moved(node):
-        return only_elementwise(window, rule, key)
-    if node.op.op_class == OpClass.POINTWISE:
-        return node.op_name not in _APART and not is_sized(window, key)
-    return node.op_name == _SQUARES
-
-
-def _product(window: Window, key: NodeKey) -> NodeKey | None:
-    """The product of matrices that only this sum reads, of two the later operand."""
-    for tensor in reversed(window.inputs(key)):
-        maker = window.producer.get(tensor)
-        if maker is None or window.node(maker).op_name != "linear":
-            continue
-        alone = window.readers[tensor] == (key,) and tensor not in window.escaping
-        if alone and not _has_bias(window.node(maker)) and _is_matrix(window.tensor(tensor).shape):
-            return maker
-    return None
-
-
-def _has_bias(node: Node) -> bool:
-    return node.op_name == "linear" and bool(getattr(node.op, "bias", False))
-
-
-def _is_matrix(shape: Shape) -> bool:
-    return len(shape) <= _MATRIX and "tokens" not in shape[0].symbols
-
-
-def _is_batched(window: Window, key: NodeKey) -> bool:
-    """Whether a product's rows do not lie one behind the other: other sides were put first."""
-    source = window.inputs(key)[0]
-    maker = window.producer.get(source)
-    if maker is None or _is_matrix(window.tensor(source).shape):
-        return False
-    return is_moved(window.node(maker))
-
-
-def _is_apart(window: Window, rule: LoopRule, key: NodeKey) -> bool:
-    """Whether a bias is taken out of its call; one of 16 bits stays, for the sake of rounding."""
-    wide = window.tensor(window.outputs(key)[0]).dtype == "fp32"
-    return rule.sums == "apart" and wide and only_elementwise(window, rule, key)

@@ -18,6 +18,7 @@ from planner.plan.first_kernel import first_kernels
 from planner.plan.identity import digest, parts, plan_id
 from planner.plan.interval import ENOUGH_RUNS, interval, spread_width
 from planner.plan.load import StepLoad, check_encoder_alone, check_load, step_load
+from planner.plan.megakernel import megakernels
 from planner.plan.notes import notes
 from planner.plan.precision import described
 from planner.plan.prepare import Prepared, prepare, whole_graph
@@ -105,10 +106,11 @@ def _rule_sets(solved: SolvedStep, ideal: Solution) -> dict[str, RuleSetTime]:
         "flags": (best, flags),
         "ideal": (ideal, {}),
     }
-    return {
+    rows: dict[str, RuleSetTime] = {
         name: RuleSetTime(solution.timeline.time_s, solution.kernel_count, turned)
         for name, (solution, turned) in found.items()
     }
+    return rows | megakernels(solved)
 
 
 def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTime:

@@ -85,7 +85,7 @@ def _uncaptured(solved: SolvedStep) -> Iterator[str]:
             f"{tokens:,} lies {tokens - usable[-1]:,} past the largest captured size: with a graph "
             f"the step takes {show_seconds(graph_s)}, without {now_s / graph_s - 1:.1%} more; a "
             f"slower step gathers more sequences, which stay past it. Capture up to {tokens:,} "
-            f"(`planner capture`), or hold the batch at {usable[-1]:,}"
+            f"(`planner capture`), or hold the batch at {usable[-1] // solved.engine.verified:,}"
         )
 
 

@@ -26,7 +26,7 @@ def rank_test(first: Sequence[float], second: Sequence[float]) -> float:
 
     Both must hold a measurement.
     """
-    ranks = _doubled_ranks([*first, *second])
+    ranks = doubled_ranks([*first, *second])
     rank_sum = sum(ranks[: len(first)])
     if len(ranks) <= EXACT:
         return _exact(ranks, len(first), rank_sum)
@@ -38,7 +38,7 @@ def leaning(first: Sequence[float], second: Sequence[float]) -> int:
 
     A median may stand on the other side of it than the ranks do.
     """
-    ranks = _doubled_ranks([*first, *second])
+    ranks = doubled_ranks([*first, *second])
     off = sum(ranks[: len(first)]) - len(first) * (len(ranks) + 1)
     return (off > 0) - (off < 0)
 
@@ -58,7 +58,7 @@ def median_interval(values: Sequence[float], alpha: float) -> tuple[float, float
     return ordered[below], ordered[count - 1 - below]
 
 
-def _doubled_ranks(values: Sequence[float]) -> list[int]:
+def doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice the mean rank of each value, which is whole also where values are equal."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks, before = [0] * len(values), 0

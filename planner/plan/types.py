@@ -31,7 +31,9 @@ class ModeTime:
 
 @dataclass(frozen=True)
 class RuleSetTime:
-    """The step with the groupings of one rule set, in the plan's mode."""
+    """The step with the groupings of one rule set, in the plan's mode; or the limit of one kernel
+    for each block, or for all of them.
+    """
 
     time_s: float
     kernels: int
@@ -226,6 +228,15 @@ class FirstKernel:
     """Device time of a step that it saves."""
     launches_saved: int
     """Device launches of a step that it saves."""
+    level: str = ""
+    """Where what it keeps lies: block, cluster or grid; empty where the GPU's on-chip memory is not
+    known, or of attention."""
+    tile: tuple[int, int] = (0, 0)
+    """Rows and columns of its tile."""
+    multiprocessors: int = 1
+    """So many share a tile, as a cluster."""
+    kept_bytes: float = 0.0
+    """Sums and rows that each of them keeps."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from planner.plan.memory_types import MemoryPlan
-from planner.plan.types import KernelRow, Plan, StepTime
+from planner.plan.types import FirstKernel, KernelRow, Plan, StepTime
 from planner.report.cells import (
     DASH,
     gain,
@@ -116,7 +116,8 @@ def rule_sets(plan: Plan) -> RenderableType:
         )
     said = (
         "engine: what these flags run. flags: the best of the engine's own flags. ideal: any legal "
-        "grouping a perfect compiler could build."
+        "grouping a perfect compiler could build. blocks, megakernel: the limit of one persistent "
+        "kernel for each block, or for all: weights and caches read once, at the datasheet's rates."
     )
     parts: list[RenderableType] = [heading("Groupings: what is left on the table"), found]
     parts.append(small(said))
@@ -127,20 +128,32 @@ def _first_kernels(plan: Plan) -> list[RenderableType]:
     """The single kernels worth writing, and which one first."""
     if not plan.first_kernels:
         return []
-    found = table(("kernel to write", "block", "each", "saves a step", "launches"), left=(0, 1))
+    names = ("kernel to write", "block", "tile", "each", "saves a step", "launches")
+    found = table(names, left=(0, 1, 2))
     for row in plan.first_kernels:
         found.add_row(
             words(node_names(row.nodes)),
             words(times(", ".join(row.blocks), row.repeat)),
+            words(_tile(row)),
             show_seconds(row.time_s),
             f"{show_seconds(row.gain_s)} ({share(row.gain_s / plan.step.time_s)})",
             f"−{row.launches_saved:,}" if row.launches_saved >= 0 else f"{-row.launches_saved:,}",
         )
     said = (
         "Write the first row first. Each saves about this much GPU time alone, beside the "
-        "kernels the engine has; together they do not add up where they share nodes."
+        "kernels the engine has; together they do not add up where they share nodes. Tile: rows "
+        "by columns; over so many SMs as a cluster; grid: with a barrier for row statistics."
     )
     return [found, small(said)]
+
+
+def _tile(row: FirstKernel) -> str:
+    """The tile a kernel would be written with, and where its rows meet."""
+    if not row.level:
+        return DASH
+    sides = f"{row.tile[0]}×{row.tile[1]}"
+    over = f" over {row.multiprocessors}" if row.multiprocessors > 1 else ""
+    return sides + (" grid" if row.level == "grid" else over)
 
 
 def flag_words(flags: Mapping[str, Any]) -> str:

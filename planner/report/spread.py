@@ -12,9 +12,11 @@ from planner.report.cells import DASH, bullets, heading, share, small, table, wo
 
 _ABOUT = (
     "width: half of the 80 % interval of log(measured / predicted) that is added as squares. "
-    "without it, left out: share of figures inside the interval, each report counting the same; "
-    "left out is by the width that all other reports give. p: of the rank test that one value of "
-    "what a plan knows scatters as the other."
+    "worth: as how many figures of reports of their own the figures count. without it, left out: "
+    "share of figures inside the interval, each report counting the same; left out is by the width "
+    "that all other reports give. told: what reports state of their question; those that tell it "
+    "in part are judged and never learnt from. p: of the rank test that one value scatters as the "
+    "other."
 )
 FIGURES = {"pace": "steps, tokens, requests, throughput", "ttft": "time to the first token"}
 """What the kinds of figures are called."""
@@ -22,12 +24,14 @@ FIGURES = {"pace": "steps, tokens, requests, throughput", "ttft": "time to the f
 
 def spread_view(document: Mapping[str, Any]) -> RenderableType:
     """The widths, what does not tell runs apart, and rows that say nothing."""
-    found = table(("figures", "width", "reports", "figures", "without it", "left out"), left=(0,))
+    columns = ("figures", "width", "reports", "cells", "figures", "worth", "without it", "left out")
+    found = table(columns, left=(0,))
     for name, each in document["figures"].items():
         shares = (share(each["before"]), share(each["left_out"]))
-        counts = (str(each["reports"]), str(each["figures"]))
-        found.add_row(words(FIGURES[name]), f"{each['width']:.3f}", *counts, *shares)
-    parts: list[RenderableType] = [found, heading("What plans know of runs"), _traits(document)]
+        counts = tuple(str(each[count]) for count in ("reports", "cells", "figures"))
+        worth = f"{each['worth']:.1f}"
+        found.add_row(words(FIGURES[name]), f"{each['width']:.3f}", *counts, worth, *shares)
+    parts: list[RenderableType] = [found, heading("By what is known of runs"), _traits(document)]
     parts.append(small(_ABOUT))
     if document["skipped"]:
         reasons = Counter(each["reason"] for each in document["skipped"])
@@ -39,17 +43,20 @@ def spread_view(document: Mapping[str, Any]) -> RenderableType:
 
 
 def _traits(document: Mapping[str, Any]) -> RenderableType:
-    found = table(("figures", "by", "value", "reports", "width", "p"), left=(0, 1, 2))
+    columns = ("of", "by", "value", "reports", "figures", "width", "left out", "p")
+    found = table(columns, left=(0, 1, 2))
     for each in document["traits"]:
         for value, reports in each["reports"].items():
             wide = each["widths"][value]
             p_value = DASH if each["p_value"] is None else f"{each['p_value']:.2g}"
             found.add_row(
-                words(FIGURES[each["figure"]]),
+                words(each["figure"]),
                 words(each["name"]),
                 words(value),
                 str(reports),
+                str(each["figures"][value]),
                 DASH if wide is None else f"{wide:.3f}",
+                share(each["inside"][value]),
                 p_value,
             )
     return found

@@ -10,6 +10,7 @@ from typing import Literal
 
 from planner.errors import Fault, SpecError
 from planner.spec.catalog import Catalog
+from planner.spec.conditions import holds
 from planner.spec.types import (
     BackendSpec,
     BlockCycle,
@@ -52,6 +53,8 @@ class Question:
     """The name of the calibration that the deployment names."""
     draft: Question | None = None
     """The model that drafts tokens for this one's, on the same GPUs and engine."""
+    drafting: int = 0
+    """Tokens that this model drafts for a step of another; 0 where it serves by itself."""
     pools: tuple[Question, Question] | None = None
     """Of disaggregated serving, the questions of its prefill and of its decode servers."""
     spread: SpreadSpec | None = None
@@ -98,7 +101,12 @@ def _draft(question: Question, catalog: Catalog) -> Question | None:
     update = {"model": asked.draft, "speculation": None, "precision": Precision()}
     alone = deployment.model_copy(update=update)
     return replace(
-        question, deployment=alone, model=model, blocks=blocks_of(model, catalog), draft=None
+        question,
+        deployment=alone,
+        model=model,
+        blocks=blocks_of(model, catalog),
+        draft=None,
+        drafting=asked.tokens,
     )
 
 
@@ -144,10 +152,22 @@ NEAREST = 3
 """Calibrations that are read: the next would lend nothing that these lack, and reading costs."""
 
 
+def _lenders(backend: BackendSpec, gpu: GpuSpec) -> frozenset[str]:
+    """Engines whose all-reduce a fused kernel of this one holds on such a GPU."""
+    asked = {"capability": gpu.capability}
+    return frozenset(
+        rule.kernel
+        for rule in backend.fusions
+        if rule.kernel and any(slot.op == "all_reduce" for slot in rule.pattern)
+        if holds({name: rule.when[name] for name in asked if name in rule.when}, asked)
+    )
+
+
 def _calibrations(
     named: CalibrationSpec | None, gpu: GpuSpec, backend: BackendSpec, catalog: Catalog
 ) -> tuple[Measured, ...]:
-    """The named calibration first, then overlays, then those of the nearest GPUs.
+    """The named calibration first, then overlays, then those of the nearest GPUs, and last those of
+    this one under engines whose kernels this engine runs.
 
     A file called GPU-ENGINE stands for what its name says. Any other is an overlay: it is read for
     its fields, and is used where GPU and engine are the deployment's own.
@@ -175,7 +195,10 @@ def _calibrations(
     # whole runs first: they were fitted on top of everything else
     overlays.sort(key=lambda each: (each.runs is None, each.name))
     found += [Measured(overlay, gpu.architecture, gpu.capability) for overlay in overlays]
-    for _, name, other in sorted(ranked, key=lambda each: each[0])[:NEAREST]:
+    ranked.sort(key=lambda each: each[0])
+    lenders = {f"{gpu.name}-{engine}" for engine in _lenders(backend, gpu)}
+    lent = [each for each in ranked[NEAREST:] if each[1] in lenders]
+    for _, name, other in (*ranked[:NEAREST], *lent):
         calibration = catalog.find("calibration", name)
         found.append(Measured(calibration, other.architecture, other.capability))
     return tuple(found)

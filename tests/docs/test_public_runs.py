@@ -1,6 +1,7 @@
 """The shipped table of public runs: sound, sourced, and its traps refused."""
 
 import csv
+from hashlib import sha1
 
 import pytest
 from docs_pages import ROOT
@@ -11,7 +12,7 @@ from planner.spec.cases import open_cases
 from planner.spec.catalog import Catalog
 
 MEASURED = ROOT / "docs/measured"
-BASES = {"stated", "machine", "load", "trap"}
+BASES = {"stated", "machine", "version", "load", "trap"}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,26 @@ def test_every_row_has_a_source_and_says_what_is_assumed(rows):
         assert cells["basis"] in BASES
         assert cells["source"].startswith("https://") or cells["source"].startswith("public report")
         assert bool(cells["assumed"]) == (cells["basis"] != "stated")
+
+
+@pytest.mark.parametrize("name", ["public-runs.csv", "served-runs.csv"])
+def test_a_version_of_ours_is_a_basis_of_its_own(name):
+    """Unless part of the load is ours too, or something else ran."""
+    with (MEASURED / name).open(encoding="utf-8", newline="") as stream:
+        for cells in csv.DictReader(stream):
+            ours = any(part.strip().startswith("version") for part in cells["assumed"].split(";"))
+            if cells["basis"] not in {"load", "trap"}:
+                assert ours == (cells["basis"] == "version")
+
+
+def test_static_batches_teach_with_even_rows_that_no_rule_marks():
+    """Routers of TensorRT-LLM's script choose the same experts for all of a batch."""
+    with (MEASURED / "static-runs.csv").open(encoding="utf-8", newline="") as stream:
+        for cells in csv.DictReader(stream):
+            even = int(sha1(cells["id"].encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 0
+            routed = cells["model"].startswith("mixtral") and cells["engine"] == "tensorrt-llm"
+            alike = routed and cells["batch"] != "1"
+            assert (cells["learn"] == "yes") == (even and not alike)
 
 
 def test_traps_are_refused_with_their_cause_and_nothing_else_is(rows):

@@ -11,7 +11,7 @@ from planner.spec.cases import open_cases
 
 MEASURED = ROOT / "docs/measured"
 FILE = MEASURED / "served-runs.csv"
-BASES = {"stated", "machine", "load"}
+BASES = {"stated", "machine", "version", "load"}
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,16 @@ def test_the_page_is_of_these_rows(cases):
 
 
 def test_rows_are_left_out_of_a_spread_with_the_reason(tmp_path):
-    """One row of each kind: kept, guessed, said not to be learnt from, and wrong."""
+    """One row of each kind: kept, guessed (judged alone), no run of its plan, said not to be learnt
+    from, and wrong.
+    """
     names = ["id", "report", "basis", "learn", "model", "gpu", "step.decode.batch"]
     names += ["step.decode.context", "measured.step_ms"]
     plan = ("qwen2.5-0.5b-instruct", "h100-sxm", "1", "512")
     rows = [
         ("kept", "r", "stated", "", *plan, "3"),
         ("guessed", "r", "load", "", *plan, "3"),
+        ("trap", "r", "trap", "", *plan, "3"),
         ("told", "r", "stated", "no", *plan, "3"),
         ("wrong", "r", "stated", "", "nothing", *plan[1:], "3"),
     ]
@@ -62,6 +65,6 @@ def test_rows_are_left_out_of_a_spread_with_the_reason(tmp_path):
     with file.open("w", newline="") as stream:
         csv.writer(stream).writerows([names, *rows])
     found, skipped = gathered([file], [])
-    assert [each.report for each in found] == ["r"]
-    assert [each["id"] for each in skipped] == ["guessed", "told", "wrong"]
+    assert [each.told for each in found] == ["in full", "in part"]
+    assert [each["id"] for each in skipped] == ["trap", "told", "wrong"]
     assert "unknown model" in skipped[-1]["reason"]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from planner.desk.cases import Answered
     from planner.spec.types import SpreadSpec
 
-_GUESSED = {"load", "trap"}
-"""Values of a column ``basis``: what ran is partly ours, or is known to be something else."""
+_TRAP = "trap"
+"""Value of a column ``basis``: what ran is known to be something else."""
 
 
 def gathered(
@@ -44,7 +44,8 @@ def _gather(
         cells = row.case.cells
         report = cells.get("report") or cells.get("source") or row.case.id
         reason = row.error or _left_out(cells)
-        told = list(deviations(report, row.answer)) if row.answer and not reason else []
+        basis = cells.get("basis") or ""
+        told = list(deviations(report, row.answer, basis)) if row.answer and not reason else []
         if not told:
             why = reason or "no measured figure has a predicted interval"
             skipped.append({"id": row.case.id, "reason": why})
@@ -54,14 +55,14 @@ def _gather(
 def _left_out(cells: Mapping[str, str]) -> str:
     if cells.get("learn") == "no":
         return "the table says that it is not to be learnt from"
-    if cells.get("basis") in _GUESSED:
-        return f"basis {cells['basis']}: what ran is not told in full"
+    if cells.get("basis") == _TRAP:
+        return f"basis {_TRAP}: what ran is something else"
     return ""
 
 
 def spread_spec(found: Sequence[Deviation], files: Sequence[Path], day: str) -> SpreadSpec:
     """The spread as a catalogue file. Raises UsageError for too few reports."""
-    from planner.calibrate.spread import estimate
+    from planner.calibrate.widths import estimate
     from planner.spec.question import SPREAD
     from planner.spec.types import SpreadSpec
 
@@ -80,12 +81,13 @@ def spread_document(
     spec: SpreadSpec, found: Sequence[Deviation], skipped: list[dict[str, str]], file: Path | None
 ) -> dict[str, Any]:
     """What is printed, as ``--json`` has it."""
-    from planner.calibrate.spread import traits
+    from planner.calibrate.widths import reports, traits
     from planner.plan.values import plain
 
     return {
         "figures": {name: each.model_dump() for name, each in spec.figures.items()},
         "traits": [plain(each) for each in traits(found)],
+        "reports": [plain(each) for each in reports(found)],
         "skipped": skipped,
         "file": str(file) if file else None,
     }

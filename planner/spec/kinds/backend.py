@@ -99,7 +99,9 @@ class FusionRule(Spec):
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
-        None, description="Which kernel of the attention models it is, as in `fa3`"
+        None,
+        description="Which kernel of the attention models it is, as in `fa3`; of an all-reduce,"
+        " the engine whose own it is, as in `tensorrt-llm`",
     )
     decode_kernel: str | None = Field(
         None, description="Which one decodes, where another one does than fills"
@@ -109,6 +111,12 @@ class FusionRule(Spec):
     )
     when: Conditions = Field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    order: int | None = Field(
+        None,
+        ge=1,
+        description="When the engine's pass of it runs: nodes that an earlier pass fuses are gone"
+        " for later ones, and for rules without a number, which come last",
+    )
     source: str
     about: str | None = None
 
@@ -237,6 +245,10 @@ class CaptureSizes(Spec):
     full_cap: Expression | None = Field(
         None, description="Largest size with a full graph, where it differs"
     )
+    per_sequence: bool = Field(
+        False,
+        description="Sizes count sequences, not tokens: they differ where drafts are verified",
+    )
     source: str | None = None
 
 
@@ -251,6 +263,10 @@ class CaptureSpec(Spec):
     outside: tuple[str, ...] = Field((), description="Names of nodes that no graph holds")
     sizes: tuple[CaptureSizes, ...] = Field(
         (), description="The first whose conditions hold; without any, each size met is captured"
+    )
+    rounds: tuple[Choice, ...] = Field(
+        (),
+        description="Whether sizes are rounded up to whole sequences where drafts are verified",
     )
     pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
     graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")

@@ -20,14 +20,27 @@ class SpreadFigure(Spec):
         ge=0,
         description="Half of the 80 % interval of log(measured / predicted), to add in squares",
     )
-    reports: int = Field(ge=1, description="Reports it is of; each counts the same")
+    reports: int = Field(ge=1, description="Reports it is learnt from")
+    cells: int = Field(
+        ge=1, description="Machines, engines, models, parallelisms and precisions in them"
+    )
     figures: int = Field(ge=1, description="Measured figures in them")
+    worth: float = Field(
+        ge=0, description="As how many figures of reports of their own these figures count"
+    )
+    alike_report: float = Field(
+        ge=0, le=1, description="Correlation of the ranks of two figures of one report"
+    )
+    alike_cell: float = Field(ge=0, le=1, description="The same of two figures of one cell")
     before: float = Field(
         ge=0, le=1, description="Share of them inside the interval without it, reports alike"
     )
     left_out: float = Field(
-        ge=0, le=1, description="Share inside with the width that the other reports give"
+        ge=0,
+        le=1,
+        description="Share inside with the width that the other reports give, reports alike",
     )
+    left_out_figures: float = Field(ge=0, le=1, description="The same, every figure alike")
 
 
 class SpreadSpec(CatalogSpec):
