@@ -94,7 +94,7 @@ class FusionRule(Spec):
         description="Operators that join no group by classes; `*` matches any run of characters",
     )
     loops: LoopRule | None = Field(
-        None, description="How a compiler joins loops, of groups by classes"
+        None, description="How a compiler joins loops; a pattern with it fits sums left to calls"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
