@@ -34,6 +34,8 @@ PICTURES = {
     "memory": f"chart memory {CHAT}",
     "batch": f"chart batch {CHAT}",
     "context": f"chart context {CHAT}",
+    "users": "chart batch specs/llama-3.1-8b-chat.yaml",
+    "rate": "chart batch specs/llama-3.1-8b-h100-rate.yaml",
     "block": f"chart block {CHAT}",
     "timeline": f"chart timeline {CHAT} {SMALL_EAGER}",
     "gpus": f"chart gpus {CHAT} --gpu rtx-4090,l40s,h100-sxm,h200-sxm",

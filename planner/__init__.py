@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from planner.charts.roofline import roofline_chart
     from planner.charts.sweep import sweep_chart
     from planner.cost.roofline import Roofline, roofline
+    from planner.desk.history import recorded
     from planner.errors import PlannerError, SpecError, StoreError, UsageError
     from planner.plan.advice import Advice, advise
-    from planner.plan.around import around
     from planner.plan.diff import PlanDiff, diff, side_by_side
     from planner.plan.types import Plan
     from planner.plan.values import plain, restore
     from planner.plan.verdict import Verdict
     from planner.plan.wiring import wires
+    from planner.serving.around import around
     from planner.serving.plan import plan_question
     from planner.spec.catalog import Catalog
     from planner.spec.load import load_deployment
@@ -68,6 +69,7 @@ __all__ = [
     "plain",
     "plan_file",
     "plan_question",
+    "recorded",
     "restore",
     "roofline",
     "roofline_chart",
@@ -90,10 +92,11 @@ _HOMES = {
     "planner.charts.roofline": ("roofline_chart",),
     "planner.charts.sweep": ("sweep_chart",),
     "planner.cost.roofline": ("Roofline", "roofline"),
+    "planner.desk.history": ("recorded",),
     "planner.errors": ("PlannerError", "SpecError", "StoreError", "UsageError"),
     "planner.plan.advice": ("Advice", "advise"),
     "planner.serving.plan": ("plan_question",),
-    "planner.plan.around": ("around",),
+    "planner.serving.around": ("around",),
     "planner.plan.diff": ("PlanDiff", "diff", "side_by_side"),
     "planner.plan.types": ("Plan",),
     "planner.plan.values": ("plain", "restore"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from builders.markup import code, table
 from builders.source_text import field_texts
-from planner.cost.constants import BORROWED_WIDTH
+from planner.cost.fitted import BORROWED_WIDTH
 from planner.cost.kernels import (
     attention_decode,
     attention_prefill,

@@ -24,6 +24,8 @@ _SAID = {
     "sweeps_running": "sweeps that run at one moment",
     "sweeps_waiting": "sweeps that wait",
     "sweeps_kept": "finished sweeps whose answer can still be read",
+    "sweep_lease_s": "without a sign of life of a service before another goes on with its sweeps",
+    "sweep_starts": "beginnings of a sweep before it counts as failed",
     "gpus": "GPUs compared side by side",
     "waiting": "requests that wait for a worker; more get 429 and `Retry-After`",
     "streams": "clients that watch sweeps at one moment",

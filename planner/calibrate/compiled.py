@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -17,6 +17,7 @@ from planner.fusion.agreement import (
     counted,
     homes,
     judged,
+    reached,
 )
 from planner.fusion.loops import loops_of
 from planner.graph.types import Block, Node
@@ -133,12 +134,13 @@ def compared(recorded: Recorded, catalog: Catalog) -> Compared:
     theirs = _where_called(recorded, homes([k.origins for k in recorded.kernels], own), own)
     ties = dict.fromkeys((name_of[a], name_of[b]) for a, b in _edges(block))
     theirs = _taken_in(block, operators, theirs, ties)
-    without = [name for name in operators if not theirs.first[name]]
+    views = {node.id for node in block.nodes if node.op.op_class == OpClass.VIEW}
+    without = [name for name in operators if not theirs.first[name] or views & {*operators[name]}]
     edges = contracted([tie for tie in ties if tie[0] != tie[1]], without)
     kernels = [kernel for run in solved.chosen.runs for kernel in run.kernels]
     place = {name: n for n, kernel in enumerate(kernels) for _, name in kernel.group.nodes}
     ours = {name: place[nodes[-1]] for name, nodes in operators.items()}
-    again = frozenset(_again(solved, name_of, ours, edges))
+    again = frozenset(_again(solved, name_of, ours, ties)) & {*edges}
     return Compared(recorded, solved, operators, theirs, ours, again, edges)
 
 
@@ -155,24 +157,24 @@ def _taken_in(
 
 
 def _again(
-    solved: SolvedStep, name_of: Mapping[str, str], ours: Mapping[str, int], edges: Sequence[Edge]
+    solved: SolvedStep, name_of: Mapping[str, str], ours: Mapping[str, int], ties: Collection[Edge]
 ) -> Iterator[Edge]:
-    """Edges from what is not stored into kernels of loops."""
+    """Edges from what is not stored into kernels of loops, views and the like in between."""
     block = solved.graph.kinds[0]
     rules = [rule for rule in solved.engine.spec.fusions if rule.loops]
     rules = [rule for rule in rules if holds(rule.when, solved.engine.facts)]
     loops = {word for rule in rules for word in rule.classes}
     window = window_of(block)
-    thin = {
-        name_of[node]
-        for rule in rules
-        if rule.loops
-        for _, node in loops_of(window, rule.loops).unstored
-    }
-    inside = {name_of[node.id] for node in block.nodes if str(node.op.op_class) in loops}
-    for producer, consumer in edges:
-        if producer in thin and consumer in inside and ours[producer] != ours[consumer]:
-            yield producer, consumer
+    nests = [loops_of(window, rule.loops) for rule in rules if rule.loops]
+    thin = {name_of[node] for each in nests for _, node in each.repeated}
+    inside = set(name_of.values())
+    inside -= {name_of[node.id] for node in block.nodes if str(node.op.op_class) not in loops}
+    inside -= {name_of[node] for each in nests for _, node in each.calls}
+    views = {name_of[node.id] for node in block.nodes if node.op.op_class == OpClass.VIEW}
+    for producer in thin:
+        for consumer in reached(ties, producer, thin | views) & inside:
+            if ours[producer] != ours[consumer]:
+                yield producer, consumer
 
 
 def _solved(recorded: Recorded, catalog: Catalog) -> SolvedStep:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.calibrate.compiled import Compared
 from planner.fusion.agreement import Edge, Verdict
+from planner.fusion.traits import is_join
 from planner.ops.types import OpClass
 
 
@@ -34,23 +35,35 @@ def _found(compared: Compared) -> Iterator[Disagreement]:
 
 _SUM = "a pattern ahead of fusion makes the sum part of the library's call (addmm)"
 _PRODUCT = "a pattern ahead of fusion makes one library's call of product and sum (addmm)"
-_BIAS = "the bias of a batched product is added by the loops that read it"
+_BIAS = "a bias is added there by the loops that read it"
 _AGAIN = "made of fewer stored operands there, so that the reader computes it again"
 _ROTATION = "Q and K are one rotation in a plan and two kernels there"
-_SIDE = "a reduction over another side than the norm's reads its result from memory (C++)"
+_PART = (
+    "a part of tensors put side by side is written in its place by the kernel that makes it (C++)"
+)
+_NORM = "a norm behind a stored result is left in a kernel of its own (C++)"
+_SCALED = "a batch norm reads five stored tensors and is read twice there: it is stored"
+_READERS = "computed there by the kernels that read parts of it"
+_LIMIT = "a limit on what loops read or compute is reached at another place"
 
 
 def _reason(compared: Compared, edge: Edge, verdict: Verdict) -> str:
     producer, consumer = edge
-    reader, theirs = compared.node(consumer).op_name, compared.theirs
-    matrix = compared.node(producer).op.op_class == OpClass.CONTRACTION
+    maker, reader = compared.node(producer), compared.node(consumer)
+    theirs, ours, cpp = compared.theirs, verdict == "ours", compared.recorded.rules == "cpp"
+    matrix = maker.op.op_class == OpClass.CONTRACTION
+    plain = reader.op.op_class == OpClass.POINTWISE
     kinds = {compared.recorded.kernels[n].kind for n in theirs.first[producer]}
     rules = (
         (_SUM, not matrix and "extern" in kinds),
         (_PRODUCT, matrix and theirs.first[producer] == theirs.first[consumer]),
-        (_BIAS, matrix and verdict == "theirs"),
-        (_AGAIN, verdict == "theirs" and bool(theirs.again[producer])),
-        (_ROTATION, reader == "rope"),
-        (_SIDE, verdict == "ours" and reader == "reduction"),
+        (_BIAS, matrix and not ours),
+        (_AGAIN, not ours and bool(theirs.again[producer])),
+        (_ROTATION, reader.op_name == "rope"),
+        (_PART, ours and cpp and is_join(reader)),
+        (_NORM, ours and cpp and reader.op_name.endswith("norm")),
+        (_SCALED, ours and plain and maker.op_name == "elementwise" and bool(maker.parameters)),
+        (_READERS, ours and cpp and plain and reader.op_name == "mul"),
+        (_LIMIT, not matrix),
     )
     return next((reason for reason, holds in rules if holds), "not explained")

@@ -9,6 +9,7 @@ from planner.calibrate.compiled import Compared
 from planner.cost.kernel import kernel_work, known_border
 from planner.fusion.types import SearchTooLarge
 from planner.graph.window import NodeKey, Window, window_of
+from planner.ops.types import OpClass
 from planner.plan.solve import solve_ideal
 
 
@@ -66,7 +67,8 @@ Kernels = Mapping[int, frozenset[NodeKey]]
 def _their_kernels(compared: Compared) -> Kernels:
     """Nodes of each of Inductor's kernels: an operator of several is in the last of them.
 
-    Nodes without a kernel there, as a cache that an export has not, run alone on both sides.
+    Nodes without a kernel there, as a cache that an export has not, run alone on both sides. Of a
+    product nothing is computed again but the sum with its bias, whose bytes are left out.
     """
     found: dict[int, set[NodeKey]] = {}
     theirs = compared.theirs
@@ -77,7 +79,9 @@ def _their_kernels(compared: Compared) -> Kernels:
             if compared.launches[name]:
                 found[-len(found) - 1] = keys
             continue
-        repeats = [number for number in theirs.again[name] if number not in first]
+        product = compared.node(name).op.op_class == OpClass.CONTRACTION
+        again = () if product else theirs.again[name]
+        repeats = [number for number in again if number not in first]
         for number in (first[-1], *repeats):
             found.setdefault(number, set()).update(keys)
     return {number: frozenset(keys) for number, keys in found.items()}

@@ -27,8 +27,12 @@ _MIXED = (0, 5, 6)
 """The first SGLang for which the generator spells the flag as SGLang does."""
 _BLOCK = 32
 """Tokens of a KV block, which the generator rounds up to."""
+_ALIKE = (1024, 1024)
 _HALF = 4
 """GPUs of half a board."""
+_MARLIN = (0, 13)
+"""vLLM from which on gpt-oss's scripts of Hopper set VLLM_MXFP4_USE_MARLIN=1, and no script asks
+for piecewise graphs any more (pull 327 of perf-changelog.yaml, against pull 159)."""
 
 
 def flags(row: SiliconRow) -> Flags:
@@ -91,6 +95,8 @@ def _vllm(row: SiliconRow) -> Flags:
         # 70b_*.sh, gptoss_fp4_*.sh
         found |= {"async_scheduling": True, "max_num_batched_tokens": 8192}
         found |= {} if hopper else {"fuse_allreduce_rms": True}
+    if model == "gpt-oss-120b":
+        found |= _oss(row)
     if model == "llama-3.1-70b-instruct" and not hopper:
         found |= {"fuse_attn_quant": True, "cudagraph_mode": "FULL_DECODE_ONLY"}
     if model == "kimi-k2.5":
@@ -98,6 +104,15 @@ def _vllm(row: SiliconRow) -> Flags:
     if model == "minimax-m2.5":
         found |= _minimax(row)
     return found
+
+
+def _oss(row: SiliconRow) -> Flags:
+    """gptoss_fp4_{b200,h100,h200}.sh, and gptoss_fp4_*_docker.sh before them."""
+    version = version_key(row.version)
+    if version >= _MARLIN:
+        kernels = {"mxfp4_use_marlin": True} if row.system in _HOPPER else {}
+        return {"max_cudagraph_capture_size": 2048, **kernels}
+    return {"cudagraph_mode": "PIECEWISE"} if version >= (0, 11) else {}
 
 
 def _minimax(row: SiliconRow) -> Flags:
@@ -148,16 +163,37 @@ def _tensorrt(row: SiliconRow) -> Flags:
     model, users = MODELS[row.model], row.concurrency
     found: Flags = {"cuda_graph_enable_padding": True, "enable_block_reuse": False}
     if model == "llama-3.1-70b-instruct":
-        return {**found, "cuda_graph_max_batch_size": 1024}
+        return {**found, "cuda_graph_max_batch_size": 1024, **_llama(row)}
     if model == "gpt-oss-120b":
         if row.system not in _HOPPER:
             found["moe_backend"] = "TRTLLM"  # gptoss_fp4_b200_trt.sh
         return {**found, "cuda_graph_max_batch_size": users, "max_num_tokens": 20000}
     if model.startswith("deepseek"):
         found |= {"moe_backend": _experts(row)}
+    if _gathers(row):
+        found |= {"batch_wait_timeout_iters": 40, "batch_wait_max_tokens_ratio": 0.8}
     tokens = -(-((1 + drafts(row)) * users + row.input + 64) // 64) * 64
     tokens = tokens if drafts(row) else max(8192, tokens)
     return {**found, "cuda_graph_max_batch_size": max(128, users), "max_num_tokens": tokens}
+
+
+def _llama(row: SiliconRow) -> Flags:
+    """70b_fp8_{b200,h200}_trt_slurm.sh, 70b_fp4_b200_trt_slurm.sh: tokens of the longest sequence,
+    which has 200 more than the lengths (recalled), and waiting prompts of 1,024 where boards are
+    shared.
+    """
+    wide = row.gemm == "fp8" and row.system not in _HOPPER
+    found: Flags = {"max_num_tokens": 16384 if wide else row.input + row.output + 200}
+    if (row.input, row.output) == _ALIKE and row.split.gpus < 2 * _HALF:
+        found |= {"batch_wait_timeout_iters": 20, "batch_wait_max_tokens_ratio": 0.9}
+    return found
+
+
+def _gathers(row: SiliconRow) -> bool:
+    """Whether dsr1_fp8_b200_trt.sh delays batches: from pull 594 on, which brought 1.2."""
+    ours = row.gemm == "fp8" and row.system not in _HOPPER and not drafts(row)
+    some = (row.input, row.output) == _ALIKE and 64 <= row.concurrency < 256  # noqa: PLR2004
+    return ours and some and version_key(row.version) >= _ROOMY
 
 
 def _generated(row: SiliconRow) -> Flags:

@@ -8,7 +8,7 @@ and the run between them: an exact search over k · S² pairs of sizes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -35,12 +35,14 @@ class SizeList:
 class SizeCosts:
     """What steps cost in every captured size, and without one.
 
-    ``batches`` and ``sizes`` ascend. ``shares`` are how often each batch runs, of 1 in all;
-    ``captured[i, j]`` is the cost of batch i padded to size j, which counts where the size holds
-    it; ``uncaptured[i]`` that of the batch where no captured size does.
+    ``rows`` are what each batch needs of a size; they and ``sizes`` ascend. ``shares`` are how
+    often each batch runs; ``captured[i, j]`` is the cost of batch i padded to size j, which counts
+    where the size holds it; ``uncaptured[i]`` that of the batch where no captured size does.
+
+    A step of several parts that each replay a size of their own is as many batches.
     """
 
-    batches: tuple[int, ...]
+    rows: tuple[int, ...]
     shares: Array
     sizes: tuple[int, ...]
     captured: Array
@@ -51,7 +53,14 @@ class SizeCosts:
         """The place of the smallest size that holds each batch."""
         import numpy as np
 
-        return np.searchsorted(np.array(self.sizes), np.array(self.batches))
+        return np.searchsorted(np.array(self.sizes), np.array(self.rows))
+
+    def among(self, sizes: Sequence[int]) -> SizeCosts:
+        """The same costs of some of the sizes, which ascend."""
+        import numpy as np
+
+        places = np.searchsorted(np.array(self.sizes), np.array(sizes))
+        return replace(self, sizes=tuple(sizes), captured=self.captured[:, places])
 
     def cost(self, sizes: Sequence[int]) -> float:
         """The expected cost of a step with a list of sizes, all of them among ``self.sizes``."""

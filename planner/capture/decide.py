@@ -51,6 +51,8 @@ class Offer:
     sizes: tuple[int, ...] | None
     """Captured sizes, ascending; None where a load is captured as it is."""
     pads: bool
+    most: int | None = None
+    """The largest size that the mode takes, where it is not that of the list."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Offers:
     modes: tuple[Offer, ...]
     wanted: Mode
     sizes: tuple[int, ...]
+    """In tokens."""
+    unit: int = 1
+    """Tokens that one of a list's own counts is: those of a sequence, where it counts sequences."""
+    multiple: int = 1
+    """What sizes are rounded up to a multiple of."""
 
 
 @lru_cache(maxsize=512)
@@ -75,23 +82,37 @@ def _without_sizes(engine: Engine) -> Offers:
 
 def _offers(engine: Engine, rule: CaptureSizes | None) -> Offers:
     capture = engine.spec.capture
-    sizes = expand(rule, engine.whole_flags) if rule else ()
+    unit, multiple = _unit(engine, rule), _multiple(engine)
+    listed = expand(rule, engine.whole_flags, multiple) if rule else ()
+    sizes = tuple(size * unit for size in listed)
     selected, pads = first(capture.modes, engine.facts), first(capture.pads, engine.facts)
     found = []
     for mode in MODES:
         named = [each for each in capture.available if each.mode == mode]
         offered = mode == "none" or any(holds(each.when, engine.facts) for each in named)
         sized = rule is not None and offered and mode != "none"
-        usable = _usable(mode, engine, rule, sizes) if rule and sized else None
-        found.append(Offer(mode, offered, usable, bool(pads and pads.value)))
-    return Offers(tuple(found), selected.mode if selected else "none", sizes)
+        most = _full_cap(engine, rule, unit) if mode == "full" else None
+        usable = tuple(size for size in sizes if most is None or size <= most)
+        found.append(
+            Offer(mode, offered, usable if sized else None, bool(pads and pads.value), most)
+        )
+    wanted = selected.mode if selected else "none"
+    return Offers(tuple(found), wanted, sizes, unit, max(unit, multiple))
 
 
-def _usable(
-    mode: Mode, engine: Engine, rule: CaptureSizes, sizes: tuple[int, ...]
-) -> tuple[int, ...]:
-    cap = whole(rule.full_cap, engine.whole_flags) if mode == "full" and rule.full_cap else None
-    return tuple(size for size in sizes if cap is None or size <= cap)
+def _unit(engine: Engine, rule: CaptureSizes | None) -> int:
+    """Tokens that one of a rule's own counts is; a draft's steps bring one token a sequence."""
+    alone = rule is None or not rule.per_sequence or bool(engine.facts["drafts"])
+    return 1 if alone else engine.verified
+
+
+def _multiple(engine: Engine) -> int:
+    rounds = first(engine.spec.capture.rounds, engine.facts)
+    return engine.verified if rounds and rounds.value else 1
+
+
+def _full_cap(engine: Engine, rule: CaptureSizes | None, unit: int) -> int | None:
+    return unit * whole(rule.full_cap, engine.whole_flags) if rule and rule.full_cap else None
 
 
 def _fall_back(wanted: Mode, choices: tuple[ModeChoice, ...]) -> tuple[Mode, tuple[str, ...]]:

@@ -13,8 +13,9 @@ MOST_SIZES = 65_536
 """A rule that gives more is a slip in a flag or in the catalogue: no engine captures as many."""
 
 
-def expand(rule: CaptureSizes, flags: Mapping[str, int]) -> tuple[int, ...]:
-    """The sizes a rule gives under whole-numbered flags, ascending, each once, none above its cap.
+def expand(rule: CaptureSizes, flags: Mapping[str, int], multiple: int = 1) -> tuple[int, ...]:
+    """The sizes a rule gives under whole-numbered flags, ascending, each once, none above its cap;
+    rounded up to a multiple.
 
     Raises ExpressionError where an expression names no flag or comes to nothing positive, and
     UsageError for a rule that gives more than `MOST_SIZES`.
@@ -31,7 +32,8 @@ def expand(rule: CaptureSizes, flags: Mapping[str, int]) -> tuple[int, ...]:
     found.update(*ranges)
     found.update(_powers_of_two(rule.powers_of_two_from, cap))
     found.update(size for size in (whole(each, names) for each in rule.extra) if size <= cap)
-    return tuple(sorted(found))
+    rounded = {-(-size // multiple) * multiple for size in found}
+    return tuple(sorted(size for size in rounded if multiple == 1 or size <= cap))
 
 
 def padded(size: int, sizes: Sequence[int]) -> int | None:

@@ -13,17 +13,18 @@ from planner.charts.roofline import roofline_chart
 from planner.charts.sweep import sweep_chart
 from planner.charts.theme import Theme
 from planner.errors import UsageError
-from planner.plan.around import Axis, around
+from planner.plan.around import Axis
 from planner.plan.types import Plan
 from planner.plan.wiring import wires
+from planner.serving.around import around
 from planner.spec.question import Question
 
 PLAN_CHARTS: Mapping[str, str] = {
     "roofline": "every kernel under its roof",
     "modes": "the step from eager launches to ideal fusion",
     "memory": "memory of one GPU against what there is",
-    "batch": "steps by batch, with M* and the end of the KV cache",
-    "context": "steps by context or prompt, with the end of the KV cache",
+    "batch": "steps by batch, or serving by users or rate, with M* and limits",
+    "context": "steps by context or prompt, or serving by prompt, with limits",
     "block": "the block's graph with its kernels",
     "timeline": "launches on host and GPU",
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.charts.files import altair
 from planner.charts.modes import scale_of
-from planner.charts.theme import INKS, WIDTH, Hue, Theme, data, finish, hue
+from planner.charts.theme import INKS, WIDTH, Hue, Theme, data, finish, hue, on
 from planner.plan.diff import GpuColumn, PlanDiff
 from planner.units import show_bytes, show_seconds
 
@@ -37,6 +37,7 @@ def gpus_chart(columns: Sequence[GpuColumn], *, theme: Theme = "light") -> Any:
     x = alt.X("start:Q", title=f"time of a step, {unit}", scale=domain, axis=alt.Axis(tickCount=8))
     layers = [
         _stacks(alt, columns, factor, theme).encode(x=x, y=y),
+        _inside(alt, columns, factor, theme).encode(y=y),
         *(layer.encode(y=y) for layer in _ends(alt, columns, factor)),
         _expected(alt, columns, factor, theme).encode(y=y),
     ]
@@ -85,6 +86,20 @@ def _stacks(alt: Any, columns: Sequence[GpuColumn], factor: float, theme: Theme)
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("gpu", "bound", "time")]
     color = alt.Color("bound:N", scale=colours, legend=legend)
     return marks.encode(x2="end:Q", color=color, tooltip=tooltip)
+
+
+def _inside(alt: Any, columns: Sequence[GpuColumn], factor: float, theme: Theme) -> Any:
+    """What bounds a part, in those that are wide enough to say it."""
+    rows, last = [], max(_longest(each, columns[0]) for each in columns) / factor * 1.2
+    for row in _rows(columns, [split(column) for column in columns], factor):
+        if (row["end"] - row["start"]) / last * WIDTH > _LETTER * len(row["bound"]):
+            ink = on(theme, _BOUNDS[row["bound"]])
+            rows.append(row | {"at": row["start"], "ink": ink})
+    words = data(alt, rows).mark_text(align="left", dx=5, dy=-5, fontSize=9)
+    return words.encode(x="at:Q", text="bound:N", color=alt.Color("ink:N", scale=None))
+
+
+_LETTER = 7
 
 
 def _rows(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
 from planner.charts.files import altair
-from planner.charts.theme import Theme, finish
+from planner.charts.theme import INKS, Theme, finish
 from planner.errors import UsageError
 from planner.plan.runs import UNITS
 from planner.units import show_seconds
@@ -35,6 +36,16 @@ Row = Mapping[str, Any]
 """As ``planner history --json`` prints it, its moment as a datetime."""
 
 
+@dataclass(frozen=True)
+class _Look:
+    """What all panels share."""
+
+    theme: Theme
+    margin: timedelta
+    plans: tuple[str, ...]
+    """Each with its colour and its dash; the same domain, so that both stand in one legend."""
+
+
 def history_chart(rows: Sequence[Row], *, theme: Theme = "light") -> Any:
     """A chart of Altair. Raises UsageError when there is nothing to draw, or no Altair."""
     if not rows:
@@ -45,54 +56,61 @@ def history_chart(rows: Sequence[Row], *, theme: Theme = "light") -> Any:
         return list(_TITLES).index(row["metric"]), row["statistic"]
 
     first, last = (end(row["recorded_at"] for row in rows) for end in (min, max))
-    margin: timedelta = (last - first) * _MARGIN or _ALONE
+    plans = tuple(dict.fromkeys(map(_plan, rows)))
+    look = _Look(theme, (last - first) * _MARGIN or _ALONE, plans)
     panels = [
-        _panel(alt, list(members), margin) for _, members in groupby(sorted(rows, key=key), key)
+        _panel(alt, list(members), look) for _, members in groupby(sorted(rows, key=key), key)
     ]
-    runs, plans = (len({row[name] for row in rows} - {None}) for name in ("run_id", "plan_id"))
+    runs, asked = (len({row[name] for row in rows} - {None}) for name in ("run_id", "plan_id"))
     subtitle = [
-        f"{_count(runs, 'run')} of {_count(plans, 'plan')}, {_days(first, last)} (UTC)",
+        f"{_count(runs, 'run')} of {_count(asked, 'plan')}, {_days(first, last)} (UTC)",
         "points: measured; line: predicted; band: 80 % interval of the prediction",
     ]
-    whole = alt.vconcat(*panels, spacing=18).resolve_scale(x="shared", color="shared")
+    whole = alt.vconcat(*panels, spacing=18).resolve_scale(
+        x="shared", color="shared", strokeDash="shared"
+    )
     return finish(whole, "Measured and predicted over time", subtitle, theme)
 
 
-def _panel(alt: Any, rows: Sequence[Row], margin: timedelta) -> Any:
+def _panel(alt: Any, rows: Sequence[Row], look: _Look) -> Any:
     metric, statistic = rows[0]["metric"], rows[0]["statistic"]
     factor, unit = _scale(rows)
     points = alt.Chart(alt.InlineData(values=[_point(row, factor) for row in rows]))
-    spans = alt.Chart(alt.InlineData(values=list(_spans(rows, factor, margin))))
+    spans = alt.Chart(alt.InlineData(values=list(_spans(rows, factor, look.margin))))
     better = "less is better" if UNITS[metric] == "s" else "more is better"
     title = alt.TitleParams(
         f"{_TITLES[metric]}, {statistic}", subtitle=better, anchor="start", frame="group"
     )
-    layers = [*_predicted(alt, spans), *_measured(alt, points, unit, _moments(margin))]
+    layers = [*_predicted(alt, spans, look), *_measured(alt, points, unit, look)]
     return alt.layer(*layers).properties(title=title, width=_WIDTH, height=_HEIGHT)
 
 
-def _predicted(alt: Any, spans: Any) -> tuple[Any, Any]:
+def _predicted(alt: Any, spans: Any, look: _Look) -> tuple[Any, Any]:
     """The interval and the line of each plan."""
     ends = {"x": alt.X("start:T", scale=alt.Scale(type="utc")), "x2": "end:T"}
     band = spans.mark_rect(opacity=0.13).encode(y="fastest:Q", y2="slowest:Q", **ends)
     line = spans.mark_rule(size=2).encode(y="predicted:Q", **ends)
-    dash = alt.StrokeDash("plan:N", legend=None)
-    return band.encode(color=_colour(alt)), line.encode(color=_colour(alt), strokeDash=dash)
+    return band.encode(color=_colour(alt, look)), line.encode(
+        color=_colour(alt, look), strokeDash=_dash(alt, look)
+    )
 
 
-def _measured(alt: Any, points: Any, unit: str, moments: str) -> tuple[Any, Any, Any]:
+def _measured(alt: Any, points: Any, unit: str, look: _Look) -> tuple[Any, Any, Any]:
     """A thin line from run to run, a point each, and the names of baselines."""
-    axis = alt.Axis(format=moments, tickCount=6)
+    axis = alt.Axis(format=_moments(look.margin), tickCount=6)
     x = alt.X("at:T", scale=alt.Scale(type="utc"), title="recorded (UTC)", axis=axis)
     y = alt.Y(
         "value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, minExtent=45), title=unit
     )
+    legend = alt.Legend(symbolFillColor=INKS[look.theme].text, symbolStrokeWidth=0)
     kinds = alt.Scale(domain=["run", "baseline"], range=["circle", "diamond"])
     placed = points.encode(x=x, y=y)
-    trend = placed.mark_line(size=1, opacity=0.5).encode(color=_colour(alt))
+    trend = placed.mark_line(size=1.2, opacity=0.7).encode(
+        color=_colour(alt, look), strokeDash=_dash(alt, look)
+    )
     marks = placed.mark_point(filled=True, opacity=0.9).encode(
-        color=_colour(alt),
-        shape=alt.Shape("kind:N", scale=kinds, title="measured"),
+        color=_colour(alt, look),
+        shape=alt.Shape("kind:N", scale=kinds, title="measured", legend=legend),
         size=alt.condition("datum.kind == 'baseline'", alt.value(190), alt.value(55)),
         tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in _TOOLTIP.items()],
     )
@@ -106,9 +124,28 @@ def _moments(margin: timedelta) -> str:
     return "%Y-%m-%d" if margin / _MARGIN >= _DAYS else "%m-%d %H:%M"
 
 
-def _colour(alt: Any) -> Any:
-    legend = alt.Legend(symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3)
-    return alt.Color("plan:N", title="plan", legend=legend)
+def _colour(alt: Any, look: _Look) -> Any:
+    scale = alt.Scale(domain=look.plans)
+    return alt.Color("plan:N", title="plan", scale=scale, legend=_legend(alt))
+
+
+def _dash(alt: Any, look: _Look) -> Any:
+    """Plans differ by dashes too, in the same legend."""
+    scale = alt.Scale(domain=look.plans, range=_DASHES)
+    return alt.StrokeDash("plan:N", title="plan", scale=scale, legend=_legend(alt))
+
+
+_DASHES = [[1, 0], [8, 4], [2, 3], [12, 3, 2, 3], [4, 2], [1, 5]]
+
+
+def _legend(alt: Any) -> Any:
+    return alt.Legend(
+        symbolOpacity=1,
+        symbolType="stroke",
+        symbolStrokeWidth=2,
+        symbolSize=900,
+        symbolFillColor=None,
+    )
 
 
 _TOOLTIP: Mapping[str, str] = {

@@ -79,6 +79,7 @@ def timeline_chart(plan: Plan, *, most: int = MOST, theme: Theme = "light") -> A
     layers = [
         _bars(alt, list(_host(found, factor)), theme).encode(x=x, y=y),
         _kernels(alt, found, factor, theme).encode(x=x, y=y),
+        _signs(alt, found, factor, theme).encode(y=y),
         _names(alt, found, factor, theme).encode(y=y),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH, height=2 * _ROW)
@@ -134,13 +135,35 @@ def _kernels(alt: Any, found: Sequence[Slot], factor: float, theme: Theme) -> An
     rows = list(_rows(found, factor))
     kinds = [name for name in BOUNDS if any(row["bound"] == name for row in rows)]
     colours = alt.Scale(domain=kinds, range=[hue(theme, BOUNDS[name][1]) for name in kinds])
-    legend = alt.Legend(title="bound by", orient="top", symbolType="square", titleOrient="left")
     marks = data(alt, rows).mark_bar(
         height=alt.RelativeBandSize(0.7), stroke=INKS[theme].ground, strokeWidth=0.6
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("kernel", "block", "bound", "time")]
-    color = alt.Color("bound:N", scale=colours, legend=legend)
+    color = alt.Color("bound:N", scale=colours, legend=_legend(alt))
     return marks.encode(x2="end:Q", color=color, tooltip=tooltip)
+
+
+def _legend(alt: Any) -> Any:
+    return alt.Legend(title="bound by", orient="top", titleOrient="left")
+
+
+def _signs(alt: Any, found: Sequence[Slot], factor: float, theme: Theme) -> Any:
+    """Under each bar that is wide enough, the shape that the roofline has for what bounds it."""
+    rows = list(_rows(found, factor))
+    kinds = [name for name in BOUNDS if any(row["bound"] == name for row in rows)]
+    shapes = alt.Scale(domain=kinds, range=[BOUNDS[name][0] for name in kinds])
+    last = found[-1].end_s / factor
+    wide = [row for row in rows if (row["end"] - row["start"]) / last * WIDTH > _SIGN]
+    shown = [row | {"middle": (row["start"] + row["end"]) / 2} for row in wide]
+    marks = data(alt, shown).mark_point(
+        filled=True, size=34, opacity=1, color=INKS[theme].text, yOffset=0.35 * _ROW + 5
+    )
+    shape = alt.Shape("bound:N", scale=shapes, legend=_legend(alt))
+    return marks.encode(x="middle:Q", shape=shape)
+
+
+_SIGN = 9
+"""Pixels of a bar under which a shape has room."""
 
 
 def _names(alt: Any, found: Sequence[Slot], factor: float, theme: Theme) -> Any:

@@ -67,7 +67,10 @@ def _subtitle(plan: Plan) -> list[str]:
     room = (
         f"room for {memory.kv_tokens:,} tokens of KV cache" if memory.kv_tokens else "no KV cache"
     )
-    return [f"{plan.described['model']} on {plan.described['device']}: {fits}; {room}"]
+    return [
+        f"{plan.described['model']} on {plan.described['device']}: {fits}; {room}",
+        "parts from left to right as the legend lists them, row by row",
+    ]
 
 
 def _rows(parts: Mapping[str, float]) -> Iterator[dict[str, Any]]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.charts.files import altair
-from planner.charts.theme import WIDTH, Hue, Theme, data, finish, hue
+from planner.charts.theme import INKS, WIDTH, Hue, Theme, data, finish, hue
 from planner.plan.types import ModeTime, Plan
 from planner.units import show_seconds
 
 _BAR = 34
 WORK, OVERHEAD, WHOLE = "kernels at work", "launches, gaps, starts", "not split further"
-_HUES: Mapping[str, Hue] = {WORK: "blue", OVERHEAD: "orange", WHOLE: "sky"}
+_HUES: Mapping[str, Hue] = {WORK: "blue", OVERHEAD: "orange", WHOLE: "green"}
 _MODES = ("eager", "piecewise", "full")
 
 
@@ -95,7 +95,9 @@ def _stacks(alt: Any, found: tuple[Bar, ...], factor: float, theme: Theme) -> An
     kinds = [kind for kind in _HUES if any(kind == part for bar in found for part, _ in bar.parts)]
     colours = alt.Scale(domain=kinds, range=[hue(theme, _HUES[kind]) for kind in kinds])
     legend = alt.Legend(title=None, orient="top", symbolType="square")
-    marks = data(alt, _rows(found, factor)).mark_bar(height=alt.RelativeBandSize(0.62))
+    marks = data(alt, _rows(found, factor)).mark_bar(
+        height=alt.RelativeBandSize(0.62), stroke=INKS[theme].ground, strokeWidth=0.8
+    )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("bar", "part", "time")]
     color = alt.Color("part:N", scale=colours, legend=legend)
     return marks.encode(x2="end:Q", color=color, tooltip=tooltip)

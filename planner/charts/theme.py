@@ -25,8 +25,16 @@ _LIGHT: Mapping[str, str] = {
     "yellow": "#F0E442",
     "grey": "#999999",
 }
-_DARK = {**_LIGHT, "blue": "#56B4E9", "sky": "#0072B2", "vermillion": "#F07A2B"}
-"""The same, but what is named most stands out from a dark ground."""
+_DARK = {
+    **_LIGHT,
+    "blue": "#56B4E9",
+    "sky": "#0072B2",
+    "orange": "#F0E442",
+    "yellow": "#E69F00",
+}
+"""The same, but what is named most stands out from a dark ground: blue is the lighter one, and
+orange the yellow, since light blue and orange are one grey.
+"""
 WIDTH = 640
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from planner.cli.common import completing
 from planner.cli.common.options import (
     catalog_option,
     db_option,
@@ -14,6 +15,7 @@ from planner.cli.common.options import (
     json_option,
     model_option,
     set_option,
+    theme_option,
 )
 from planner.errors import UsageError
 
@@ -26,13 +28,14 @@ KINDS = {
     "roofline": "every kernel under its roof",
     "modes": "the step from eager launches to ideal fusion",
     "memory": "memory of one GPU",
-    "batch": "steps by batch",
-    "context": "steps by context, or by the length of prompts",
+    "batch": "steps by batch, or serving by users or rate",
+    "context": "steps by context, or steps and serving by the length of prompts",
     "block": "the block's graph with its kernels",
     "timeline": "launches on host and GPU",
     "gpus": "one deployment on several GPUs (--gpu)",
     "diff": "two plans",
     "front": "price against speed, of what `planner choose --json` printed",
+    "history": "recorded runs over what their plans predict",
 }
 """By what a user types."""
 
@@ -43,10 +46,11 @@ KINDS = {
         "planner chart roofline specs/qwen2.5-7b-rtx4090.yaml -o roofline.svg",
         "planner chart diff 3f2a 91c0 -o diff.png",
         "planner chart gpus specs/qwen2.5-7b-rtx4090.yaml --gpu l40s,h100-sxm -o gpus.pdf",
+        "planner chart history --baseline main -o history.svg",
     ),
 )
 @click.argument("kind", metavar="KIND", type=click.Choice(list(KINDS)))
-@click.argument("names", metavar="PLAN|FILE…", nargs=-1, required=True)
+@click.argument("names", metavar="[PLAN|FILE…]", nargs=-1)
 @click.option(
     "-o",
     "--out",
@@ -60,12 +64,12 @@ KINDS = {
 @click.option("--gpu", "gpus", metavar="G,G,…", help="GPUs to compare, for the kind gpus.")
 @click.option("--block", metavar="NAME", help="Which kind of block; else the costliest.")
 @click.option(
-    "--theme",
-    type=click.Choice(["light", "dark"]),
-    default="light",
-    show_default=True,
-    help="The ground it is drawn for.",
+    "--baseline",
+    metavar="NAME",
+    shell_complete=completing.baselines,
+    help="Runs of the plan of this baseline, for the kind history.",
 )
+@theme_option
 @set_option
 @catalog_option
 @db_option
@@ -78,7 +82,8 @@ def command(
     files: tuple[Path, ...],
     gpus: str | None,
     block: str | None,
-    theme: str,
+    baseline: str | None,
+    theme: Theme,
     sets: tuple[str, ...],
     catalogs: tuple[Path, ...],
     db: str | None,
@@ -89,8 +94,8 @@ def command(
     JSON that a command printed.
 
     Kinds: roofline, modes, memory, batch, context, block and timeline of one plan; gpus of one
-    deployment; diff of two plans; front of a choice. `planner history --chart` draws runs. Charts
-    need `pip install 'inference-planner[charts]'`.
+    deployment; diff of two plans; front of a choice; history of the runs of a stored plan, of a
+    baseline, or of all. Charts need `pip install 'inference-planner[charts]'`.
     """
     from planner.charts.files import format_of, save_chart
     from planner.cli.common.output import write
@@ -103,7 +108,7 @@ def command(
     for file in files:
         format_of(file)
     asked = Asked(sets, catalog_of(catalogs), db, cost_model)
-    chart = _drawn(kind, (names, gpus, block), asked, cast("Theme", theme))
+    chart = _drawn(kind, Wanted(names, gpus, block, baseline), asked, theme)
     for file in files:
         save_chart(chart, file)
     if as_json:
@@ -112,19 +117,31 @@ def command(
     write("".join(f"{file}\n" for file in files))
 
 
-def _drawn(
-    kind: str, what: tuple[tuple[str, ...], str | None, str | None], asked: Asked, theme: Theme
-) -> Any:
+class Wanted(NamedTuple):
+    """What a command line draws of."""
+
+    names: tuple[str, ...]
+    gpus: str | None
+    block: str | None
+    baseline: str | None
+
+
+def _drawn(kind: str, wanted: Wanted, asked: Asked, theme: Theme) -> Any:
     """The chart. Raises UsageError where the names are of something else than the kind draws."""
-    from planner.charts.draw import draw
+    from planner.charts.draw import PLAN_CHARTS, draw
     from planner.charts.gpus import diff_chart, gpus_chart
-    from planner.cli.common.subjects import ChoiceSubject, PlanSubject, subject
+    from planner.cli.common.subjects import ChoiceSubject, PlanSubject, runs_of, subject
     from planner.plan.diff import PlanDiff
 
-    names, gpus, block = what
-    found = subject(names, gpus, asked)
-    if isinstance(found, PlanSubject) and kind not in {"gpus", "diff", "front"}:
-        return draw(kind, found.plan, found.question, block=block, theme=theme)
+    if kind == "history":
+        from planner.charts.history import history_chart
+
+        return history_chart(runs_of(wanted.names, wanted.baseline, asked), theme=theme)
+    if wanted.baseline is not None:
+        raise UsageError("--baseline is for the kind history", "leave it out")
+    found = subject(wanted.names, wanted.gpus, asked)
+    if isinstance(found, PlanSubject) and kind in PLAN_CHARTS:
+        return draw(kind, found.plan, found.question, block=wanted.block, theme=theme)
     if isinstance(found, PlanDiff) and kind == "diff":
         return diff_chart(found, theme=theme)
     if isinstance(found, tuple) and kind == "gpus":

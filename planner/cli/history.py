@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.cli.common import completing
-from planner.cli.common.options import db_option, example, json_option
+from planner.cli.common.options import db_option, example, json_option, theme_option
+
+if TYPE_CHECKING:
+    from planner.charts.theme import Theme
 
 
 @click.command(
@@ -43,6 +47,7 @@ from planner.cli.common.options import db_option, example, json_option
     metavar="FILE",
     help="Draw it too: .html (needs no network), .png, .svg, .pdf, or .json for Vega-Lite.",
 )
+@theme_option
 @db_option
 @json_option
 def command(
@@ -51,6 +56,7 @@ def command(
     baseline: str | None,
     limit: int,
     chart: Path | None,
+    theme: Theme,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -60,19 +66,17 @@ def command(
     """
     from planner.charts.files import format_of, save_chart
     from planner.cli.common.output import show, write
-    from planner.desk.history import history_rows
+    from planner.desk.history import recorded
     from planner.report.document import to_json
     from planner.report.verdicts import history_view
-    from planner.store.database import open_store
 
     if chart is not None:
         format_of(chart)
-    with open_store(db) as store:
-        rows = history_rows(store, limit, plan_id=plan_id, baseline=baseline)
+    rows = recorded(db, plan=plan_id, baseline=baseline, limit=limit)
     if chart is not None:
         from planner.charts.history import history_chart
 
-        save_chart(history_chart(rows), chart)
+        save_chart(history_chart(rows, theme=theme), chart)
     if as_json:
         write(to_json("history", {"rows": rows}))
         return

@@ -60,7 +60,7 @@ def command(
     """Write a report of a plan, of two plans, of one deployment on several GPUs, or of a choice.
 
     A plan is a deployment file, the beginning of a stored plan's id, or JSON that `planner plan`,
-    `diff` or `choose` printed. Pictures need `pip install 'inference-planner[charts]'`.
+    `diff`, `choose` or `history` printed. Pictures need `pip install 'inference-planner[charts]'`.
     """
     from planner.cli.common.output import write
     from planner.cli.common.planning import catalog_of

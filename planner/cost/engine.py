@@ -51,18 +51,30 @@ class Engine:
 
     @cached_property
     def whole_flags(self) -> Mapping[str, int]:
-        """Flags that are whole numbers: what expressions of the catalogue count with."""
-        return {
+        """Whole-numbered flags and ``verified``: what expressions of the catalogue count with."""
+        found = {
             name: value
             for name, value in self.flags.items()
             if isinstance(value, int) and not isinstance(value, bool) and value > 0
         }
+        return {"verified": self.verified, **found}
+
+    @property
+    def verified(self) -> int:
+        """Tokens that a sequence brings to a decode step: its last one and the drafts behind it."""
+        return int(self.facts.get("verified") or 1)
 
     def with_flags(self, changes: Mapping[str, Scalar]) -> Engine:
         """The same engine with some flags turned."""
         turned = {f"flag.{name}": value for name, value in changes.items()}
         asked = None if self.asked is None else {**self.asked, **turned}
         return replace(self, facts={**self.facts, **turned}, asked=asked)
+
+    def drafting(self, tokens: int) -> Engine:
+        """The same engine on a model that drafts so many tokens for another's step."""
+        facts = {"drafts": True, "speculates": True, "verified": 1 + tokens}
+        asked = None if self.asked is None else {**self.asked, **facts}
+        return replace(self, facts={**self.facts, **facts}, asked=asked)
 
     def running(self, layer: str) -> Engine:
         """The same engine on a model most of whose layers are of that block."""
@@ -113,6 +125,8 @@ def _facts(
         "context": deployment.parallel.context,
         "prefill_context": deployment.parallel.prefill_context,
         "speculates": deployment.speculation is not None,
+        "verified": 1 + (deployment.speculation.tokens if deployment.speculation else 0),
+        "drafts": False,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,

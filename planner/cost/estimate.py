@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from planner.cost.constants import Constants, Fitted
+from planner.cost.constants import Constants
 from planner.cost.estimator import Estimate, Kernel, roofline_s
 from planner.cost.experts import CHAINS, ROUTED, Routed, routed
+from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, collective, elementwise, gemm
 from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape
@@ -128,16 +129,15 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            name = kernel.name
-            return self._once(((node, site),), lambda at: self._collective(at, name), name)
+            return self._once(((node, site),), self._collective, kernel.name)
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
-    def _once(self, nodes: Places, make: Callable[[Places], Part], name: str | None = None) -> Part:
+    def _once(self, nodes: Places, make: Callable[..., Part], *name: str | None) -> Part:
         """A part that depends on its nodes and a kernel's name, for all groups that hold them."""
-        key = (name, *(id(site) for _, site in nodes))
+        key = (*name, *(id(site) for _, site in nodes))
         # the sites are kept beside the part, so that their ids are no others'
         if key not in self._parts:
-            self._parts[key] = nodes, make(nodes)
+            self._parts[key] = nodes, make(nodes, *name)
         return self._parts[key][1]
 
     def _product(self, nodes: Places) -> Part:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.cost.constants import Constants, Fitted
+from planner.cost.constants import Constants
+from planner.cost.fitted import Fitted
 from planner.cost.kernels import collective, moe
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.moe import MoeShape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.cost.constants import Fitted
+from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel

@@ -48,6 +48,10 @@ class Scheduler:
     """Decode steps that are run for each time the scheduler is asked."""
     poll_steps: int = 1
     """Decode steps between two looks at what has arrived."""
+    hold_steps: int = 0
+    """Decode steps at most that new prompts wait for others to come."""
+    hold_share: float = 0.0
+    """Share of ``tokens`` in the step with which they wait no longer."""
     sources: Sources = ()
     """Where each of these was read, by its name."""
 
@@ -109,6 +113,8 @@ def scheduler(engine: Engine, longest: int, pool_tokens: int = 0) -> Scheduler:
         asynchronous=bool(found.value("asynchronous", spec.asynchronous)),
         decode_steps=found.number("decode_steps", spec.decode_steps),
         poll_steps=found.number("poll_steps", spec.poll_steps),
+        hold_steps=int(found.amount("hold_steps", spec.hold_steps)),
+        hold_share=found.amount("hold_share", spec.hold_share),
         sources=tuple(found.sources.items()),
     )
 
@@ -149,6 +155,14 @@ class _Found:
 
     def word(self, name: str, choices: tuple[Choice, ...]) -> str:
         return str(self.value(name, choices))
+
+    def amount(self, name: str, choices: tuple[Choice, ...]) -> float:
+        """A number as it stands, or that of a flag; 0 where the engine has no such thing."""
+        if not choices:
+            return 0.0
+        value = self.value(name, choices)
+        found = self._engine.flags.get(value) if isinstance(value, str) else value
+        return float(found or 0)
 
     def number(self, name: str, choices: tuple[Choice, ...]) -> int:
         value = self.value(name, choices)

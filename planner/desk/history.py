@@ -15,6 +15,28 @@ if TYPE_CHECKING:
     from planner.store.types import RunRow
 
 
+MOST_RUNS = 200
+"""The newest that a picture of a plan's history holds."""
+
+
+def recorded(
+    db: str | None = None,
+    *,
+    plan: str | None = None,
+    baseline: str | None = None,
+    limit: int = MOST_RUNS,
+) -> list[dict[str, Any]]:
+    """Recorded runs of a store beside what their plans predict, as ``history_chart`` draws them.
+
+    ``db`` as ``--db`` takes it; ``plan`` is the beginning of an id. Figures in SI, moments as
+    datetimes, the newest first. Raises UsageError as `history_rows`, and StoreError.
+    """
+    from planner.store.database import open_store
+
+    with open_store(db) as store:
+        return history_rows(store, limit, plan_id=plan, baseline=baseline)
+
+
 def history_rows(
     store: Store, limit: int, *, plan_id: str | None = None, baseline: str | None = None
 ) -> list[dict[str, Any]]:

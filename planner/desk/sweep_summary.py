@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from planner.desk.sweep_file import Done
 from planner.desk.sweep_grid import Piece
 from planner.desk.sweep_rows import Row
-from planner.plan.swept import Line
+from planner.plan.swept import RANKINGS, Line
 from planner.spec.columns import RESULTS
 
 _KEPT_ERRORS = 1000
@@ -23,12 +24,20 @@ class Summary:
         self.sort, self.top = sort, top
         self.rows = self.errors = self.fitting = self.resumed = 0
         self.reasons: Counter[str] = Counter()
+        self._before: list[dict[str, Any]] = []
         self._best: list[tuple[tuple[bool, bool, float], Row]] = []
 
     def resume(self, done: Done) -> None:
         """Count the rows that an interrupted sweep wrote; they are not shown."""
         self.rows, self.errors, self.fitting = done.rows, done.errors, done.fitting
         self.resumed = done.rows
+
+    def go_on(self, before: Mapping[str, Any]) -> None:
+        """Go on from the document of an interrupted sweep; its best rows stay in the running."""
+        self.rows, self.errors = before["count"], before["errors"]
+        self.fitting, self.resumed = before["fitting"], before["count"]
+        self.reasons.update({each["error"]: each["rows"] for each in before["reasons"]})
+        self._before = list(before["rows"])
 
     def take(self, piece: Piece) -> None:
         """All rows of a piece."""
@@ -89,9 +98,24 @@ class Summary:
             "errors": self.errors,
             "fitting": self.fitting,
             "resumed": self.resumed,
-            "rows": [row_document(row) for row in self.best()],
+            "rows": self._rows(),
             "reasons": [{"error": error, "rows": n} for error, n in self.reasons.most_common()],
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """The best rows, those of before first among equals."""
+        rows = [*self._before, *(row_document(row) for row in self.best())]
+        rows.sort(key=lambda row: rank_in(row, self.sort))
+        return rows[: self.top or None]
+
+
+def rank_in(row: Mapping[str, Any], sort: str) -> tuple[bool, bool, float]:
+    """As `Line.rank`, of a row as ``--json`` prints it."""
+    found = row["predicted"].get(sort)
+    value = row.get(sort) if found is None else found["value"]
+    if value is None:
+        return True, True, 0.0
+    return False, not row["fits"], -value if RANKINGS[sort] else value
 
 
 def row_document(row: Row) -> dict[str, Any]:

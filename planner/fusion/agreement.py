@@ -98,6 +98,18 @@ def contracted(edges: Iterable[Edge], without: Iterable[str]) -> tuple[Edge, ...
     )
 
 
+def reached(edges: Collection[Edge], start: str, through: Collection[str]) -> set[str]:
+    """Operators that one feeds, directly or through some that pass on what they read."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        operator = waiting.pop()
+        fed = {consumer for producer, consumer in edges if producer == operator} - found - {start}
+        found |= fed
+        waiting += [each for each in fed if each in through]
+    return found
+
+
 def judged(
     edges: Iterable[Edge],
     ours: Mapping[str, int],

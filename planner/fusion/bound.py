@@ -44,7 +44,8 @@ class Bounds:
         weights = (_HOST, _DEVICE, _BOTH)
         self._before = {w: _sums_before(stretches, w) for w in weights}
         self._after = {w: _sums_after(stretches, w) for w in weights}
-        uncovered, end = min(_known_end(stretches, w) for w in weights)
+        known = known_best(stretches)
+        uncovered, end = known[0], max(known[2], known[3])
         self._limit = (uncovered << _SHIFT) + end
         self._limit_both = self._limit + end
 
@@ -82,11 +83,11 @@ def _sum(label: Label, weights: Weights, host: int = 1, device: int = 2) -> int:
     return total
 
 
-def _known_end(stretches: list[Stretch], weights: Weights) -> tuple[int, int]:
-    """(uncovered, device clock) at the end of the schedule of least weighted sum."""
-    guide = _Guide(weights)
-    label = guide.best(Chain(guide, 1 << 30).run(stretches)[0])
-    return label[0], max(label[2], label[3])
+def known_best(stretches: list[Stretch]) -> Label:
+    """The schedule that ends first of those of least weighted sums."""
+    guides = [_Guide(weights) for weights in (_HOST, _DEVICE, _BOTH)]
+    ends = [guide.best(Chain(guide, 1 << 30).run(stretches)[0]) for guide in guides]
+    return TwoClock().best(ends)
 
 
 def _sums_before(stretches: list[Stretch], weights: Weights) -> Sums:

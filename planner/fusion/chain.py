@@ -8,11 +8,12 @@ chain is read back from the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from planner.fusion.explore import Space
 from planner.fusion.objective import Additive, Label, Objective, Way
-from planner.fusion.types import NoSchedule, SearchTooLarge
+from planner.fusion.types import NoSchedule, Pair, SearchTooLarge
 
 Row = dict[int, list[Label]]
 """By boundary state reached, the labels of the paths to it."""
@@ -121,6 +122,29 @@ def _least(row: Row, matrix: Matrix, objective: Additive) -> Row:
             if out not in found or cost < found[out][0]:
                 found[out] = cost, head, tail
     return {out: [objective.join(head, tail)] for out, (_, head, tail) in found.items()}
+
+
+def beside(one: Matrix, other: Matrix) -> Matrix:
+    """The labels of both."""
+    return {
+        state: {
+            out: [*one[state].get(out, []), *other[state].get(out, [])]
+            for out in one[state].keys() | other[state].keys()
+        }
+        for state in one
+    }
+
+
+def stretches_of(
+    passes: Sequence[tuple[Pair, int]], space: Space, matrices: Mapping[Pair, Matrix]
+) -> list[Stretch]:
+    """The passes of a problem with the matrices of their windows."""
+    found: list[Stretch] = []
+    start = 0
+    for pair, times in passes:
+        found.append(Stretch(space.windows[pair].name, start, times, matrices[pair]))
+        start += times
+    return found
 
 
 def paths(label: Label) -> list[tuple[Path, int]]:

@@ -13,14 +13,18 @@ nothing waited for that kernel, and the next window runs it at the same cost.)
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from planner.fusion.downsets import downsets
+from planner.fusion.objective import Rooms
 from planner.fusion.types import Pair, Problem, SearchTooLarge
 from planner.fusion.windows import Window, boundary_states, windows_of
 
 MAX_STATES = 20_000
+FEW_STATES = 2_000
+"""Beyond so many, states of a search that looks at order are found in arrays: `downsets`."""
 MAX_ENTRIES = 32
 """Boundary states of a window: each has its own states, so that more of them are too much."""
 
@@ -29,10 +33,12 @@ MAX_ENTRIES = 32
 class StateGraph:
     """The states from one boundary state to completion of the block, in topological order."""
 
-    arcs: tuple[tuple[tuple[int, int], ...], ...]
+    arcs: Sequence[tuple[tuple[int, int], ...]]
     """Into each state but the first: (state it comes from, index of the move)."""
     exits: tuple[tuple[int, int], ...]
     """(state in which the block is complete, boundary state for the next window)."""
+    rooms: Rooms | None = None
+    """What labels the states may have; None if any."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,16 @@ class Space:
     """By window, then by the boundary state it begins in."""
 
 
-def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES) -> Space:
+def explore(
+    problem: Problem,
+    *,
+    order_free: bool,
+    max_states: int = MAX_STATES,
+    few_states: int = FEW_STATES,
+) -> Space:
     """Find every state that the search may pass through.
 
+    ``few_states`` changes how long search and exploring take, never what is found.
     Raises SearchTooLarge when a window has more than ``max_states`` states from one boundary state
     or may end in more than ``MAX_ENTRIES``, NoSchedule when a node is in no candidate, ValueError
     when the problem is malformed.
@@ -64,7 +77,8 @@ def explore(problem: Problem, *, order_free: bool, max_states: int = MAX_STATES)
         pair, entry = todo.pop()
         if entry in graphs[pair]:
             continue
-        graph = _graph(windows[pair], entry, order_free=order_free, max_states=max_states)
+        few = max_states if order_free else min(max_states, few_states)
+        graph = _graph(windows[pair], entry, order_free=order_free, few=few, most=max_states)
         graphs[pair][entry] = graph
         todo += [(after, out) for after in followers[pair] for _, out in graph.exits]
     return Space(problem.shape, order_free, windows, graphs)
@@ -105,8 +119,13 @@ def _followers(problem: Problem) -> dict[Pair, set[Pair]]:
     return found
 
 
-def _graph(window: Window, entry: int, *, order_free: bool, max_states: int) -> StateGraph:
-    into = _forward(window, entry, order_free=order_free, max_states=max_states)
+def _graph(window: Window, entry: int, *, order_free: bool, few: int, most: int) -> StateGraph:
+    try:
+        into = _forward(window, entry, order_free=order_free, max_states=few)
+    except SearchTooLarge:
+        if few == most:
+            raise
+        return StateGraph(*downsets(window, entry, most))
     useful = _leads_to_end(window, into)
     order = sorted(useful, key=int.bit_count)
     index = {state: number for number, state in enumerate(order)}

@@ -10,23 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from itertools import product
 from weakref import WeakKeyDictionary
 
-from planner.graph.types import Node
+from planner.fusion.addmm import loose_biases, sums_in_calls
+from planner.fusion.traits import (
+    LOOPS,
+    elements,
+    ends_in_elements,
+    is_exponential,
+    is_join,
+    is_moved,
+    is_unrolled,
+    is_view,
+    operations,
+    places,
+    shapes_of,
+    statistics,
+    weights,
+)
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.ops.dims import Dim, as_dim
-from planner.ops.types import OpClass, Shape
-from planner.spec.types import FusionRule, LoopRule
-
-_LOOPS = {OpClass.POINTWISE, OpClass.GATHER, OpClass.ROW_REDUCTION}
-_STATISTICS = {"layer_norm": 2, "rms_norm": 1, "softmax": 2, "attention.softmax": 2}
-"""Numbers of each row that are stored, of reductions that end element by element."""
+from planner.ops.types import OpClass
+from planner.spec.types import LoopRule
 
 _IMAGE = 4
-"""Sides of a batch of images."""
+"""Sides of a batch of images, whose channels stand last in memory, whatever side they are."""
 
 Operands = frozenset[tuple[object, ...]]
+Body = frozenset[tuple[NodeKey, ...]]
 Extent = tuple[Dim, Dim]
 """Of a loop nest: how many rows, and how many elements in all of them."""
 
@@ -43,13 +55,30 @@ class Loops:
     """What those results are made of."""
     breaks: dict[NodeKey, frozenset[int]] = field(default_factory=dict)
     """Where a node's loops over elements stay apart: for tables that repeat over outer ones."""
+    calls: dict[NodeKey, NodeKey] = field(default_factory=dict)
+    """Sums that are part of a library's call, each with the product in front."""
+    loose: frozenset[NodeKey] = frozenset()
+    """Products whose bias is part of the loops that read them."""
+    heavy: set[NodeKey] = field(default_factory=set)
+    """Nodes whose loops compute exponentials, of what is not stored in front of them too."""
+    body: dict[NodeKey, Body] = field(default_factory=dict)
+    """What a node's loops compute: nodes, each with the moves behind which it is computed apart."""
 
     def __post_init__(self) -> None:
         """Decide node by node, in order."""
+        self.calls = sums_in_calls(self.window, self.rule)
+        self.loose = loose_biases(self.window, self.rule)
         for key in self.window.keys:
             operands = self._operands(key)
             self.breaks[key] = self._breaks(key)
-            if not self._is_stored(key, operands):
+            inlined = self._inlined(key)
+            if is_exponential(self.window.node(key), self.rule) or self.heavy & set(inlined):
+                self.heavy.add(key)
+            self.body[key] = self._body(key, inlined)
+            if key in self.loose and not self._is_called(key):
+                bias: Operands = frozenset([("weight", key, 0)])
+                self.made |= {tensor: bias | {tensor} for tensor in self.window.outputs(key)}
+            elif not self._is_stored(key, operands):
                 self.unstored.add(key)
                 self.made |= dict.fromkeys(self.window.outputs(key), operands)
 
@@ -58,79 +87,112 @@ class Loops:
         found = []
         for tensor in self.window.outputs(key):
             for user in self.window.readers.get(tensor, ()):
-                found += self.users(user) if self._is_view(user) else [user]
+                seen = is_view(self.window.node(user), self.rule)
+                found += self.users(user) if seen else [user]
         return found
 
-    def _is_view(self, key: NodeKey) -> bool:
-        node = self.window.node(key)
-        return node.op.op_class == OpClass.VIEW or node.op_name in self.rule.views
+    @property
+    def repeated(self) -> set[NodeKey]:
+        """What each kernel of loops that reads it computes again, a loose bias among it."""
+        return self.unstored | {k for k in self.loose if self.window.outputs(k)[0] in self.made}
+
+    def is_call(self, key: NodeKey) -> bool:
+        """Whether a node is no loop, but a library's call or part of one."""
+        return key in self.calls or self.window.node(key).op.op_class not in LOOPS
+
+    def _is_called(self, key: NodeKey) -> bool:
+        """Whether a node's result is stored whatever it is: a call reads it, or it leaves."""
+        leaves = self.window.escaping & set(self.window.outputs(key))
+        return bool(leaves) or any(self.is_call(user) for user in self.users(key))
 
     def _breaks(self, key: NodeKey) -> frozenset[int]:
         node = self.window.node(key)
         held = getattr(node.op, "weights", 0) if node.op_name == "elementwise" else 0
-        last = self.shapes(key)[1][0][-1:]
-        own = {held} if held > 1 and (as_dim(held),) != last else set()
+        shape = shapes_of(self.window, key)[1][0]
+        last = {shape[1], shape[-1]} if len(shape) == _IMAGE else {*shape[-1:]}
+        own = {held} if held > 1 and as_dim(held) not in last else set()
         makers = [self.window.producer.get(tensor) for tensor in self.window.inputs(key)]
         inlined = [self.breaks[maker] for maker in makers if maker in self.unstored]
         return frozenset(own).union(*inlined)
 
     def _operands(self, key: NodeKey) -> Operands:
         """Stored tensors a result is made of: those of unstored inputs, weights, statistics."""
-        node = self.window.node(key)
-        own: list[tuple[object, ...]] = [("weight", key, n) for n in range(len(node.parameters))]
-        own += [("row", key, n) for n in range(_STATISTICS.get(node.op_name, 0))]
-        read = (self.made.get(tensor, frozenset([tensor])) for tensor in self.window.inputs(key))
+        own: list[tuple[object, ...]]
+        own = [("weight", key, n) for n in range(weights(self.window, key))]
+        own += [("row", key, n) for n in range(statistics(self.window, key))]
+        read: Iterator[Operands]
+        read = (self._loaded(tensor) for tensor in self.window.inputs(key))
+        count = places(self.window, key, self.rule)
+        if count > 1 or is_moved(self.window.node(key)):  # not where others read them
+            read = (frozenset((key, *at) for at in product(held, range(count))) for held in read)
         return frozenset(own).union(*read)
 
+    def _loaded(self, tensor: TensorKey) -> Operands:
+        """What is read for a tensor: of one that is not stored, views or not, what made it."""
+        maker = self.window.producer.get(tensor)
+        if tensor in self.made or maker is None:
+            return self.made.get(tensor, frozenset([tensor]))
+        if not is_view(self.window.node(maker), self.rule):
+            return frozenset([tensor])
+        held = self._loaded(self.window.inputs(maker)[0])
+        return held if held != frozenset(self.window.inputs(maker)) else frozenset([tensor])
+
+    def _body(self, key: NodeKey, inlined: list[NodeKey]) -> Body:
+        whole = frozenset([(key,)]).union(*(self.body[maker] for maker in inlined))
+        moved = is_moved(self.window.node(key))
+        return frozenset((key, *place) for place in whole) if moved else whole
+
     def _is_stored(self, key: NodeKey, operands: Operands) -> bool:
-        node, users = self.window.node(key), self.users(key)
-        if not _ends_in_elements(node) or (is_join(node) and not self.rule.joins):
+        users = self.users(key)
+        if self.is_call(key) or self._is_called(key):
             return True
-        if any(self.window.node(user).op.op_class not in _LOOPS for user in users):
+        ends = ends_in_elements(self.window, key, self.rule)
+        if not ends or (is_join(self.window.node(key)) and not self.rule.joins):
             return True
-        if self.window.escaping & set(self.window.outputs(key)):
+        several = len(users) > 1 or any(statistics(self.window, user) for user in users)
+        limit = self.rule.operands if several else self.rule.most
+        if limit is not None and len(operands) > limit:
             return True
-        if len(users) > 1 and len(operands) > self.rule.operands:
+        computed = (self.window.node(place[-1]) for place in self.body[key])
+        length = sum(map(operations, computed)) + len(operands)
+        if self.rule.operations is not None and length > self.rule.operations:
             return True
-        wider = any(_whole(self, user) != _whole(self, key) for user in users)
-        return node.op_name in self.rule.stored and (len(users) > 1 or wider)
+        if len(operands) > 1 and any(self.window.node(user).op_name == "pool" for user in users):
+            return True
+        spread = [user for user in users if not is_join(self.window.node(user))]
+        wider = any(_whole(self, user) != _whole(self, key) for user in spread)
+        return key in self.heavy and (several or wider)
+
+    def _inlined(self, key: NodeKey) -> list[NodeKey]:
+        """Nodes in front, views left out, that are part of this one's loops."""
+        makers = (self.window.producer.get(tensor) for tensor in self._sources(key))
+        return [maker for maker in makers if maker in self.unstored]
+
+    def _sources(self, key: NodeKey) -> Iterator[TensorKey]:
+        """What a node reads, ahead of views."""
+        for tensor in self.window.inputs(key):
+            maker = self.window.producer.get(tensor)
+            seen = maker is not None and is_view(self.window.node(maker), self.rule)
+            yield from self._sources(maker) if maker and seen else (tensor,)
 
     def extent(self, key: NodeKey) -> Extent | None:
         """The loops of a node; None where its tensors do not say, as within attention."""
         node = self.window.node(key)
         if node.composite:
             return None
-        inputs, outputs = self.shapes(key)
-        if node.op.op_class != OpClass.ROW_REDUCTION:
-            return (_elements(outputs[0]),) * 2
-        whole = _elements(inputs[0])
-        if node.op_name not in _STATISTICS:
-            return _elements(outputs[0]), whole
+        inputs, outputs = shapes_of(self.window, key)
+        if not self.reduces(key):
+            return (elements(outputs[0]),) * 2
+        whole = elements(inputs[0])
+        if not statistics(self.window, key):
+            return elements(outputs[0]), whole
         size = getattr(node.op, "size", 0)
-        return whole / size if size else _elements(inputs[0][:-1]), whole
+        return whole / size if size else elements(inputs[0][:-1]), whole
 
-    def shapes(self, key: NodeKey) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-        """Shapes of what a node reads and of what it writes."""
-        block = (self.window.block, self.window.following)[key[0]]
-        assert block is not None
-        node = self.window.node(key)
-        return block.shapes_of(node), tuple(block.tensors[t].shape for t in node.outputs)
-
-
-def is_join(node: Node) -> bool:
-    """Whether a node puts tensors side by side."""
-    several = len(node.inputs) > 1 or bool(node.parameters)
-    return node.op_name == "concat" or (node.op_name == "copy" and several)
-
-
-def _ends_in_elements(node: Node) -> bool:
-    """Whether the last thing a node does is to compute element by element."""
-    reduces = node.op.op_class == OpClass.ROW_REDUCTION
-    return node.op_name in _STATISTICS if reduces else node.op.op_class in _LOOPS
-
-
-def _elements(shape: Shape) -> Dim:
-    return reduce(lambda product, side: product * side, shape, as_dim(1))
+    def reduces(self, key: NodeKey) -> bool:
+        """Whether a node has loops over rows."""
+        reduction = self.window.node(key).op.op_class == OpClass.ROW_REDUCTION
+        return reduction and not is_unrolled(self.window, key, self.rule)
 
 
 def _whole(loops: Loops, key: NodeKey) -> Dim | None:
@@ -147,109 +209,3 @@ def loops_of(window: Window, rule: LoopRule) -> Loops:
     if rule not in kept:
         kept[rule] = Loops(window, rule)
     return kept[rule]
-
-
-def groups(
-    rule: FusionRule, loop: LoopRule, window: Window, allowed: set[NodeKey]
-) -> Iterator[frozenset[NodeKey]]:
-    """Groups that can be one kernel of a compiler of loops, each once.
-
-    They are made of whole atoms: a stored result with what is not stored and first read by it.
-    """
-    loops = loops_of(window, loop)
-    atoms = _atoms(loops, allowed)
-    starts = dict.fromkeys(atom for key, atom in atoms.items() if key[0] == 0)
-    seen: set[frozenset[NodeKey]] = set()
-    frontier = [(atom, 1) for atom in starts]
-    while frontier:
-        group, count = frontier.pop()
-        if group in seen:
-            continue
-        seen.add(group)
-        yield group
-        if count < rule.max_nodes:
-            near = {atoms[key] for key in around(window, group) & allowed - group}
-            grown = [group | atom for atom in near]
-            frontier += [(each, count + 1) for each in grown if _fits(loops, each)]
-
-
-def _atoms(loops: Loops, allowed: set[NodeKey]) -> dict[NodeKey, frozenset[NodeKey]]:
-    """By node: what always runs in one kernel with it."""
-    found: dict[NodeKey, frozenset[NodeKey]] = {}
-    for key in reversed(loops.window.keys):
-        if key not in allowed:
-            continue
-        found[key] = frozenset([key])
-        users = [user for user in loops.users(key) if user in found]
-        if key in loops.unstored and users:
-            first = min(users, key=loops.window.position.__getitem__)
-            whole = found[first] | found[key]
-            if _fits(loops, whole) and loops.window.is_convex(whole):
-                found |= dict.fromkeys(whole, whole)
-    return found
-
-
-def around(window: Window, group: frozenset[NodeKey]) -> set[NodeKey]:
-    """Nodes that share an edge with a group."""
-    found: set[NodeKey] = set()
-    for key in group:
-        found |= window.predecessors[key]
-        for tensor in window.outputs(key):
-            found.update(window.readers.get(tensor, ()))
-    return found
-
-
-def _fits(loops: Loops, group: frozenset[NodeKey]) -> bool:
-    """Whether all that is stored or reduced runs in loops that can be joined."""
-    window, rule = loops.window, loops.rule
-    if not rule.joins and len(group) > 1 and any(is_join(window.node(key)) for key in group):
-        return False
-    nests = [key for key in group if key not in loops.unstored or _reduces(window, key)]
-    if rule.nests and len({loops.breaks[key] for key in nests}) > 1:
-        return False
-    if any(_against_order(loops, key, group) for key in nests):
-        return False
-    extents = [extent for key in nests if (extent := loops.extent(key))]
-    return _alike(extents, nests=rule.nests)
-
-
-def _alike(extents: list[Extent], *, nests: bool) -> bool:
-    """Whether loops run over the same rows, or over all elements of them.
-
-    ``nests``: or have the rows in common as outer loops, whatever runs inside.
-    """
-    rows = [extent for extent in extents if extent[0] != extent[1]]
-    if not rows:
-        return len({whole for _, whole in extents}) <= 1
-    first = min(rows, key=lambda extent: extent[0].coefficient) if nests else rows[0]
-    return all(
-        extent == first or _over(extent, first) or (nests and _inside(extent, first))
-        for extent in extents
-    )
-
-
-def _reduces(window: Window, key: NodeKey) -> bool:
-    return window.node(key).op.op_class == OpClass.ROW_REDUCTION
-
-
-def _over(extent: Extent, rows: Extent) -> bool:
-    """Whether element-wise loops run over the rows, or over all that is in them."""
-    return extent[0] == extent[1] and extent[0] in rows
-
-
-def _inside(extent: Extent, rows: Extent) -> bool:
-    """Whether loops can stand inside a loop over the rows: rows of what the rows are made of."""
-    own, outer = extent[0], rows[0]
-    if extent[0] == extent[1]:
-        return own.symbols == outer.symbols and (own.coefficient / outer.coefficient) % 1 == 0
-    return own == rows[1]
-
-
-def _against_order(loops: Loops, key: NodeKey, group: frozenset[NodeKey]) -> bool:
-    """Whether a node reduces images whose stored pixels the group writes: channels stand last."""
-    window = loops.window
-    node, inputs = window.node(key), window.inputs(key)
-    if node.op_name != "reduction" or len(loops.shapes(key)[0][0]) != _IMAGE:
-        return False
-    makers = {window.producer.get(tensor) for tensor in inputs}
-    return any(maker in group and maker not in loops.unstored for maker in makers)

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
 from planner.cost.flow import Flow
-from planner.fusion.loops import around, groups
+from planner.fusion.loops import loops_of
+from planner.fusion.nests import around, groups
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule, KernelName, SlotSpec
@@ -86,9 +87,13 @@ def _names(window: Window, key: NodeKey) -> NodeNames:
 
 
 def _by_pattern(rule: FusionRule, window: Window) -> Iterator[Match]:
+    calls = loops_of(window, rule.loops).calls.items() if rule.loops else None
+
     def grow(position: int, filled: dict[str, NodeKey]) -> Iterator[Match]:
         if position == len(rule.pattern):
-            yield Match(rule, frozenset(filled.values()), tuple(filled.items()))
+            nodes = frozenset(filled.values())
+            if calls is None or any(nodes >= set(call) for call in calls):
+                yield Match(rule, nodes, tuple(filled.items()))
             return
         slot = rule.pattern[position]
         for key in _choices(slot, filled, window):

@@ -33,11 +33,43 @@ Arcs = Sequence[Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
+class Rooms:
+    """What the labels of a launch loop may be in each state of a window: others lead to no better
+    schedule than one already known.
+    """
+
+    field: int
+    """Of a label, what counts as device time: A, or B in the first block of a model."""
+    weights: Sequence[tuple[int, int]]
+    """How often launches and device times count in some sums."""
+    most: Sequence[Sequence[int]]
+    """Of each state what they may come to."""
+    best: int | None = None
+    """Keep no more than so many of a state, of those with most room: to find some good schedule."""
+
+    def kept(self, state: int, labels: list[Label]) -> list[Label]:
+        """Those that may."""
+        for (host, alone), most in zip(self.weights, self.most[state], strict=True):
+            labels = [x for x in labels if host * x[1] + alone * x[self.field] <= most]
+        if self.best is None or len(labels) <= self.best:
+            return labels
+        return sorted(labels, key=lambda label: self._excess(state, label))[: self.best]
+
+    def _excess(self, state: int, label: Label) -> float:
+        """How much longer than the known schedule those that hold a label last at least."""
+        host, device = label[1], label[self.field]
+        sums = zip(self.weights, self.most[state], strict=True)
+        return max(float(h * host + a * device - most) / (h + a) for (h, a), most in sums)
+
+
+@dataclass(frozen=True)
 class Limit:
     """How many labels a state of a window may have."""
 
     window: str
     most: int
+    rooms: Rooms | None = None
+    """Which of them it may have; None if any."""
 
     def check(self, count: int) -> None:
         """Raise SearchTooLarge beyond it."""
@@ -248,7 +280,8 @@ class TwoClock:
                     made = (uncovered + more, host + host2, alone + alone2, last, label, kernel)
                     labels.append(made)
             limit.check(len(labels))
-            found.append(self.prune(labels) if len(labels) > 1 else labels)
+            labels = self.prune(labels) if len(labels) > 1 else labels
+            found.append(limit.rooms.kept(len(found), labels) if limit.rooms else labels)
         return [found[end] for end in ends]
 
     def best(self, labels: list[Label]) -> Label:

@@ -7,8 +7,10 @@ that loses least is split into its nodes, which always have one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from planner.fusion.types import NoSchedule, Pair
 from planner.fusion.windows import Move, Window
@@ -138,6 +140,26 @@ class Order:
                 else:
                     held.append(_Held(slot, number + 1, move.mask, move.need))
         return held
+
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def in_some_order(kernels: Iterable[frozenset[Node]], edges: Iterable[tuple[Node, Node]]) -> bool:
+    """Whether no kernels wait for each other in a ring; ``edges`` lead from nodes to their readers.
+
+    A node that no kernel runs is taken to be done.
+    """
+    owner = {node: number for number, nodes in enumerate(kernels) for node in nodes}
+    waits: TopologicalSorter[int] = TopologicalSorter()
+    for producer, reader in edges:
+        if producer in owner and reader in owner and owner[producer] != owner[reader]:
+            waits.add(owner[reader], owner[producer])
+    try:
+        waits.prepare()
+    except CycleError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

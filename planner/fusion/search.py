@@ -24,11 +24,13 @@ have to wait for (they run *ahead*). Three invariants make this exact:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from planner.fusion.bound import Bounds
-from planner.fusion.chain import Chain, Matrix, Row, Stretch, paths
+from planner.fusion.chain import Chain, Matrix, Row, beside, paths, stretches_of
 from planner.fusion.explore import Space, StateGraph, explore
+from planner.fusion.narrow import Narrowing, is_wide
 from planner.fusion.objective import IMPOSSIBLE, Label, Limit, Objective, TwoClock
 from planner.fusion.types import (
     Launch,
@@ -45,6 +47,8 @@ from planner.fusion.windows import Window
 MAX_LABELS = 200_000
 EASY_LABELS = 64
 """Up to so many labels in one join, bounds would cost more than they save."""
+FIRST_LABELS = 1
+"""Labels of a state where a good schedule is sought, to leave out what can be no better."""
 
 
 def search(
@@ -70,45 +74,71 @@ def search(
         raise ValueError("the space was explored for another problem or objective")
     prices = prices or [candidate.price for candidate in problem.candidates]
     leaves = [objective.kernel(price, slot) for slot, price in enumerate(prices)]
-    stretches = _stretches(problem, space, leaves, objective)
-    row = _join(stretches, objective, easy_labels)
-    return _schedule(problem, objective, objective.best(row[0]))
+    label = _Model(problem, space, leaves, objective, easy_labels).best()
+    return _schedule(problem, objective, label)
 
 
-def _stretches(
-    problem: Problem, space: Space, leaves: list[Label], objective: Objective
-) -> list[Stretch]:
-    matrices: dict[Pair, Matrix] = {}
-    found: list[Stretch] = []
-    start = 0
-    for pair, times in problem.passes:
-        if pair not in matrices:
-            matrices[pair] = evaluate(space, pair, leaves, objective)
-        found.append(Stretch(space.windows[pair].name, start, times, matrices[pair]))
-        start += times
-    return found
+@dataclass(frozen=True)
+class _Model:
+    """A problem with the labels of its candidates, by slot."""
 
+    problem: Problem
+    space: Space
+    leaves: list[Label]
+    objective: Objective
+    easy_labels: int
 
-def _join(stretches: list[Stretch], objective: Objective, easy_labels: int) -> Row:
-    """The labels of whole schedules, with bounds only where there are many labels."""
-    if not isinstance(objective, TwoClock):
-        return Chain(objective, MAX_LABELS).run(stretches)
-    try:
-        return Chain(objective, easy_labels).run(stretches)
-    except SearchTooLarge:
-        return Chain(objective, MAX_LABELS, Bounds(stretches)).run(stretches)
+    def best(self) -> Label:
+        """The cheapest label. Wide windows of a launch loop are searched without arcs of no use."""
+        pairs = dict.fromkeys(pair for pair, _ in self.problem.passes)
+        loop = isinstance(self.objective, TwoClock)
+        wide = [pair for pair in pairs if loop and is_wide(self.space, pair)]
+        narrow = self._evaluate(self.space, [pair for pair in pairs if pair not in wide])
+        return self._best_of_wide(wide, narrow) if wide else self._join(narrow)
+
+    def _best_of_wide(self, wide: list[Pair], narrow: dict[Pair, Matrix]) -> Label:
+        """Paths of least sums, then those found with few labels: each a limit for what follows."""
+        kernels = {pair: _kernels(self.space, pair, self.leaves) for pair in self.space.graphs}
+        narrowing = Narrowing(self.problem.passes, self.space, kernels)
+        known = {**narrow, **{pair: narrowing.few(pair) for pair in wide}}
+        best = narrowing.known(known)
+        for most in (FIRST_LABELS, None):
+            if narrowing.is_least(best):
+                return best
+            found = self._evaluate(narrowing.within(best, wide, most), wide)
+            both = {pair: beside(known[pair], found[pair]) for pair in wide}
+            best = self.objective.best([best, self._join({**narrow, **both})])
+        return best
+
+    def _evaluate(self, space: Space, pairs: list[Pair]) -> dict[Pair, Matrix]:
+        return {pair: evaluate(space, pair, self.leaves, self.objective) for pair in pairs}
+
+    def _join(self, matrices: Mapping[Pair, Matrix]) -> Label:
+        """The best whole schedule, with bounds only where there are many labels."""
+        objective = self.objective
+        stretches = stretches_of(self.problem.passes, self.space, matrices)
+        if not isinstance(objective, TwoClock):
+            return objective.best(Chain(objective, MAX_LABELS).run(stretches)[0])
+        try:
+            row = Chain(objective, self.easy_labels).run(stretches)
+        except SearchTooLarge:
+            row = Chain(objective, MAX_LABELS, Bounds(stretches)).run(stretches)
+        return objective.best(row[0])
 
 
 def evaluate(space: Space, pair: Pair, leaves: list[Label], objective: Objective) -> Matrix:
     """The transfer matrix of one window. ``leaves`` are the labels of all candidates, by slot."""
-    window = space.windows[pair]
-    kernels = [
-        _ahead(leaves[move.slot]) if move.ahead else leaves[move.slot] for move in window.moves
-    ]
+    kernels = _kernels(space, pair, leaves)
     return {
-        entry: _row(graph, kernels, objective, window)
+        entry: _row(graph, kernels, objective, space.windows[pair])
         for entry, graph in space.graphs[pair].items()
     }
+
+
+def _kernels(space: Space, pair: Pair, leaves: list[Label]) -> list[Label]:
+    """The labels of a window's moves."""
+    moves = space.windows[pair].moves
+    return [_ahead(leaves[move.slot]) if move.ahead else leaves[move.slot] for move in moves]
 
 
 def _ahead(label: Label) -> Label:
@@ -119,11 +149,12 @@ def _row(graph: StateGraph, kernels: list[Label], objective: Objective, window: 
     if not graph.exits:
         return {}
     ends = [state for state, _ in graph.exits]
-    found = objective.sweep(graph.arcs, ends, kernels, Limit(window.name, MAX_LABELS))
+    found = objective.sweep(graph.arcs, ends, kernels, Limit(window.name, MAX_LABELS, graph.rooms))
     kind = window.pair[0]
     return {
         out: [(*label[:-2], kind, label) for label in labels]
         for (_, out), labels in zip(graph.exits, found, strict=True)
+        if labels
     }
 
 

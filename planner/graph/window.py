@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from planner.graph.types import Block, Node
+from planner.ops.types import Tensor
 
 NodeKey = tuple[int, str]
 TensorKey = tuple[int, str]
@@ -26,6 +27,10 @@ class Window:
     def node(self, key: NodeKey) -> Node:
         """The node at a key."""
         return self._blocks[key[0]].by_id[key[1]]
+
+    def tensor(self, key: TensorKey) -> Tensor:
+        """The tensor at a key."""
+        return self._blocks[key[0]].tensors[key[1]]
 
     @cached_property
     def _blocks(self) -> tuple[Block, ...]:

@@ -36,6 +36,8 @@ VIEWS = frozenset(
     }
 )
 """Operators that compute nothing."""
+_WHOLE = VIEWS - {"slice", "select", "as_strided", "split", "split_with_sizes", "unbind"}
+"""Those behind which all elements stand."""
 _FUNCTION = re.compile(r"^cpp_fused\w* = async_compile\.cpp", re.MULTILINE)
 
 
@@ -110,6 +112,7 @@ def _scheduled(run: Any, inputs: tuple[Any, ...]) -> None:
 def _settings(rules: Rules) -> Iterator[None]:
     """No caches, one process, and the code generator whose rules are asked for."""
     from torch._inductor import config, ir
+    from torch._inductor.fx_passes import post_grad
 
     said = {"force_disable_caches": True, "compile_threads": 1, "cpu_backend": rules}
     if rules == "triton":
@@ -118,6 +121,8 @@ def _settings(rules: Rules) -> Iterator[None]:
         stack.enter_context(config.patch(said))
         if rules == "triton":  # where a device is asked for and not the backend
             stack.enter_context(patch.object(ir, "is_cpu", lambda _: False))
+            # its one use there: whether the sum of an addmm is left to loops that read it
+            stack.enter_context(patch.object(post_grad, "is_gpu", lambda _: True))
         yield
 
 
@@ -240,23 +245,41 @@ def _loops(part: Any, heads: dict[str, Any], calls: set[Any]) -> Iterator[str]:
         return iter(())
     inputs = {node.name: node for node in end.graph.nodes if node.op == "placeholder"}
     known = {**inputs, **heads}
-    read = {known[dep.name] for dep in part.read_writes.reads if dep.name in known}
+    loaded = [known[dep.name] for dep in part.read_writes.reads if dep.name in known]
+    read = {node for head in loaded for node in _under_other_sides(head)}
     origins = set(part.node.get_origins()) | {end}
     live = set(read)
     found: dict[Any, None] = {}
     for node in end.graph.nodes:
-        if node not in origins or (node in read and node is not end):
-            continue
-        if node in read or all(each in live for each in node.all_input_nodes):
+        ready = node in read or all(each in live for each in node.all_input_nodes)
+        if ready and _is_part(node):
+            live.add(node)
+        elif ready and node in origins and (node is end or node not in read):
             found[node] = None
             live.add(node)
     return _exported(found or ([] if end in calls else [end]))
 
 
+def _under_other_sides(node: Any) -> Iterator[Any]:
+    """An operator, and those that write the same elements in front of it."""
+    yield node
+    while _name(node) in _WHOLE:
+        node = node.args[0]
+        yield node
+
+
+def _name(node: Any) -> str:
+    return str(node.target).removeprefix("aten.").split(".")[0]
+
+
+def _is_part(node: Any) -> bool:
+    """Whether a node is one of several results of another, as a mean beside a variance."""
+    return "getitem" in str(node.target)
+
+
 def _exported(nodes: Iterable[Any]) -> Iterator[str]:
     """Names in the export, without those of views."""
     for node in nodes:
-        name = str(node.target).removeprefix("aten.").split(".")[0]
-        if name in VIEWS or "getitem" in str(node.target):
+        if _name(node) in VIEWS or _is_part(node):
             continue
         yield node.meta.get("custom", {}).get("exported") or f"?{node.name}"

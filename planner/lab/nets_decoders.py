@@ -40,7 +40,8 @@ def rotation(w: Weights, width: int) -> tuple[Any, Any]:
     return angles.cos().to(w.dtype), angles.sin().to(w.dtype)
 
 
-def _rotated(w: Weights, x: Any, turn: tuple[Any, Any]) -> Any:
+def rotated(w: Weights, x: Any, turn: tuple[Any, Any]) -> Any:
+    """The second half turned against the first, by each place's angle."""
     half = x.shape[-1] // 2
     return x * turn[0] + w.torch.cat((-x[..., half:], x[..., :half]), -1) * turn[1]
 
@@ -55,7 +56,7 @@ def attention(w: Weights, x: Any, name: str, of: Decoder, turn: tuple[Any, Any])
         if of.qk_norm and part != "v":
             made = w.rms_norm(made, f"{name}_{part}_norm", shift=of.shift)
         made = made.transpose(1, 2)
-        parts.append(made if part == "v" else _rotated(w, made, turn))
+        parts.append(made if part == "v" else rotated(w, made, turn))
     q, k, v = parts
     k, v = (each.repeat_interleave(of.heads // of.kv_heads, 1) for each in (k, v))
     seen = _capped(w, q, k, v) if of.capped else _flash(w, q, k, v)

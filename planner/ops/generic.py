@@ -25,7 +25,7 @@ from planner.ops.types import (
     show_shape,
 )
 
-_MOST = 8
+_MOST = 64
 """Tensors that one generic step may read."""
 
 

@@ -158,10 +158,12 @@ def _batch(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
 def _places(prepared: Prepared, solved: SolvedStep) -> Iterator[_WhatIf]:
     """A limit of sequences that lies between two captured sizes, raised to the larger one."""
     places, sequences = _limit(solved), solved.step.sequences
-    if not places or not sequences or places in solved.decision.sizes:
+    verified = solved.engine.verified
+    if not places or not sequences or places * verified in solved.decision.sizes:
         return
-    larger = min((size for size in solved.decision.sizes if size > places), default=None)
-    if larger and sequences <= places:
+    above = (size for size in solved.decision.sizes if size > places * verified)
+    larger = min(above, default=0) // verified
+    if larger > places >= sequences:
         why = f"graphs of whole steps end at a captured size, and {places} is none"
         question = _with_flag(prepared.question, "max_num_seqs", larger)
         yield _WhatIf(f"backend.flags.max_num_seqs={larger}", why, question)

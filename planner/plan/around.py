@@ -89,9 +89,9 @@ def around(question: Question, plan: Plan, axis: Axis, points: int = POINTS) -> 
 
     own = place(plan)
     here, kept = own.along(axis)
-    limit, crossings = _limit(plan, axis), _crossings(plan, own.tokens(axis))
-    marks = [here, *([limit] if limit else []), *(int(each.at) for each in crossings)]
-    values = _values(axis, marks, plan.model.max_context, points)
+    limit, crossed = _limit(plan, axis), crossings(plan, own.tokens(axis))
+    marks = [here, *([limit] if limit else []), *(int(each.at) for each in crossed)]
+    values = spaced(axis, marks, plan.model.max_context, points)
     along, other = values.astype(float), np.full(len(values), float(kept))
     batch, length = (along, other) if axis == "batch" else (other, along)
     found = (decodes if own.kind == "decode" else prefills)(question, batch, length)
@@ -108,7 +108,7 @@ def around(question: Question, plan: Plan, axis: Axis, points: int = POINTS) -> 
         here,
         kept,
         limit,
-        crossings,
+        crossed,
     )
 
 
@@ -123,7 +123,8 @@ def place(plan: Plan) -> Place:
     raise UsageError("a sweep needs a deployment with a decode step or a prefill", hint)
 
 
-def _replicas(plan: Plan) -> int:
+def replicas(plan: Plan) -> int:
+    """Of the model, each with its own requests."""
     return int(plan.deployment.get("parallel", {}).get("data", 1))
 
 
@@ -131,14 +132,14 @@ def _limit(plan: Plan, axis: Axis) -> int | None:
     if axis == "context":
         return plan.memory.max_context
     each = plan.memory.max_batch
-    return None if each is None else each * _replicas(plan)
+    return None if each is None else each * replicas(plan)
 
 
 def _known(values: npt.NDArray[np.float64]) -> tuple[float | None, ...]:
     return tuple(None if value != value else float(value) for value in values)  # noqa: PLR0124
 
 
-def _values(
+def spaced(
     axis: Axis, marks: Sequence[int], max_context: int | None, points: int
 ) -> npt.NDArray[np.int64]:
     """Whole numbers as far apart as their logarithms are, the marks themselves among them."""
@@ -152,7 +153,7 @@ def _values(
     return np.unique(np.concatenate([spaced, np.array(kept, dtype=int)]))
 
 
-def _crossings(plan: Plan, each: int) -> tuple[Crossing, ...]:
+def crossings(plan: Plan, each: int) -> tuple[Crossing, ...]:
     """M* of weight products, those within a tenth of each other as one; ``each`` is the new tokens
     that one more on the axis brings to all replicas.
     """
@@ -165,7 +166,7 @@ def _crossings(plan: Plan, each: int) -> tuple[Crossing, ...]:
     }
     groups: list[Crossing] = []
     for name, tokens in sorted(found.items(), key=lambda item: item[1]):
-        at = tokens * _replicas(plan) / each
+        at = tokens * replicas(plan) / each
         if not 1 <= at <= _LARGEST:
             continue
         if groups and at <= groups[-1].at * 1.1:

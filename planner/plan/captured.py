@@ -1,8 +1,8 @@
 """Which batch sizes to capture: the engine's own lists and the best ones, for batches as they come.
 
-Every batch is priced in every size that could hold it, as the planner prices a step padded so far;
-`planner.capture.best_sizes` finds the best lists among those sizes. These are the batches
-themselves, all sizes of the engine's lists, and the batches' even grid.
+Every batch is priced in every size that could hold it, as the planner prices a step padded so far
+(`planner.plan.captured_steps`); `planner.capture.best_sizes` finds the best lists among those
+sizes. These are what the batches need, the sizes of the engine's list, and an even grid.
 """
 
 from __future__ import annotations
@@ -10,34 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from planner.capture.best_sizes import SizeCosts
-from planner.capture.decide import Offer, Offers, offers
+from planner.capture.decide import Offers, offers
 from planner.capture.sizes import padded
-from planner.capture.types import MODE_WORDS, MODES, Mode
+from planner.capture.types import MODE_WORDS, MODES
 from planner.cost.engine import Engine
 from planner.errors import SpecError, UsageError
+from planner.plan.captured_steps import Parts
 from planner.plan.captured_types import CaptureList, CaptureSearch
-from planner.plan.load import decode, step_load
+from planner.plan.load import decode, drafted, step_load
 from planner.plan.memory import changed
 from planner.plan.prepare import Prepared, prepare
-from planner.plan.steps import captured_s
 from planner.spec.conditions import first
 from planner.spec.question import Question
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Array = npt.NDArray[np.float64]
-    Places = npt.NDArray[np.int64]
-
 MOST_SIZES = 64
 """Graphs that a list holds at most: engines capture about as many."""
-_GRID = 64
-MOST_PAIRS = 4_000_000
-"""Of a batch and a size: more would take minutes."""
 
 
 def capture_search(
@@ -58,21 +47,26 @@ class _Search:
 
     @cached_property
     def prepared(self) -> Prepared:
-        deployment = self.question.deployment
-        if deployment.parallel.pipeline > 1 or deployment.speculation:
-            raise UsageError("capture sizes are searched without pipelines and without drafts")
-        return prepare(self.question, decode(self.batches[-1], self.context))
+        return prepare(self.question, decode(self.batches[-1], self.context, self.drafts))
+
+    @cached_property
+    def parts(self) -> Parts:
+        return Parts(self.prepared, self.weights, self.context)
 
     @cached_property
     def batches(self) -> tuple[int, ...]:
         return tuple(self.weights)
 
     @cached_property
+    def drafts(self) -> int:
+        return drafted(self.question.deployment)
+
+    @cached_property
     def context(self) -> int:
         step = step_load(self.question.deployment)
         if step.kind != "decode":
             raise UsageError("captured sizes are of decode steps", "give step.decode or a workload")
-        return int(step.load.groups[0].kv_tokens)
+        return int(step.load.groups[0].kv_tokens) - self.drafts
 
     @cached_property
     def engine(self) -> Engine:
@@ -80,7 +74,7 @@ class _Search:
 
     @cached_property
     def offers(self) -> Offers:
-        found = offers(self.engine)
+        found = self.parts.main.offers
         if found.wanted == "none" or not found.sizes:
             raise UsageError("the engine captures no decode step with these flags")
         return found
@@ -100,107 +94,66 @@ class _Search:
     def _offers_of(self, version: str) -> Offers | None:
         try:
             other = changed(self.question, backend={"version": version})
-            found = offers(prepare(other, decode(1, self.context)).engine("decode"))
+            found = offers(prepare(other, decode(1, self.context, self.drafts)).engine("decode"))
         except SpecError:
             return None
         return found if found.wanted != "none" and found.sizes else None
 
+    def _known(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Those of an engine's sizes that hold a batch or are passed over by all."""
+        last = padded(self.parts.largest, sizes) or self.parts.largest
+        return tuple(size for size in sizes if size <= last)
+
     @cached_property
-    def candidates(self) -> tuple[int, ...]:
-        """Sizes that a list may hold, and those of the engine's lists that hold a batch."""
-        largest = self.batches[-1]
-        step = -(-largest // _GRID)
-        found = {*self.batches, *range(step, largest + step, step)}
-        for offered in (self.offers, *self.lists.values()):
-            last = padded(largest, offered.sizes) or largest
-            found.update(size for size in offered.sizes if size <= last)
-        return tuple(sorted(found))
-
-    def _mode_of(self, size: int) -> Mode:
-        """The best mode, up to the wanted one, that may run at a size."""
-        wanted = MODES.index(self.offers.wanted)
-        for offer in reversed(self.offers.modes[: wanted + 1]):
-            if offer.offered and (offer.mode == "none" or size <= self._most(offer)):
-                return offer.mode
-        return "none"
-
-    def _most(self, offer: Offer) -> float:
-        """The largest size that a mode takes: its list is cut only where it ends early."""
-        sizes = offer.sizes or ()
-        whole = len(sizes) == len(self.offers.sizes)
-        flag = self.engine.whole_flags.get("max_num_seqs", self.offers.sizes[-1])
-        return float("inf") if whole else flag
+    def own(self) -> tuple[int, ...]:
+        """Sizes that a list of ours may hold."""
+        return tuple(sorted({*self.parts.sizes, *self._known(self.offers.sizes)}))
 
     @cached_property
     def costs(self) -> SizeCosts:
-        """Every batch in every size, priced."""
-        import numpy as np
-
-        sizes = np.array(self.candidates, dtype=float)
-        counts = np.array(self.batches, dtype=float)
-        if len(sizes) * len(counts) > MOST_PAIRS:
-            pairs = f"{len(counts):,} batches in {len(sizes):,} sizes"
-            raise UsageError(f"{pairs} are too many to price", "round the batches")
-        modes = np.array([MODES.index(self._mode_of(size)) for size in self.candidates])
-        without = self._times_s(counts, np.zeros(len(counts), dtype=int), np.zeros(len(counts)))
-        paid = np.tile(without[:, None], (1, len(sizes)))
-        pads = self.offers.modes[MODES.index(self.offers.wanted)].pads
-        row, column = np.nonzero(
-            counts[:, None] <= sizes if pads else counts[:, None] == sizes[None, :]
-        )
-        paid[row, column] = self._times_s(
-            counts[row], modes[column], np.where(modes[column] > 0, sizes[column] - counts[row], 0)
-        )
-        shares = np.array(list(self.weights.values()), dtype=float)
-        return SizeCosts(self.batches, shares / shares.sum(), self.candidates, paid, without)
-
-    def _times_s(self, counts: Array, modes: Places, padding: Array) -> Array:
-        step = decode(counts, counts * 0 + self.context)
-        return captured_s(self.prepared, step, modes, padding)
+        """Every batch in every size, priced: those of a list of ours and of other versions'."""
+        others = (self._known(each.sizes) for each in self.lists.values())
+        exact = (rows for part in self.parts.all for rows in part.rows)
+        return self.parts.costs(sorted({*self.own, *exact}.union(*others)))
 
     @cached_property
     def exact_s(self) -> float:
-        return self.costs.cost(self.batches)
+        return self.costs.cost(sorted(set(self.costs.rows)))
 
-    def named(self, name: str, sizes: tuple[int, ...], graphs: int) -> CaptureList:
-        """A list with what it costs."""
-        known = tuple(size for size in sizes if size <= self.candidates[-1])
-        step_s = self.costs.cost(known)
-        rows = padding = lost = total = 0.0
-        for batch, weight in self.weights.items():
-            size = padded(batch, sizes)
-            total += weight
+    def named(
+        self, name: str, sizes: tuple[int, ...], offered: Offers | None = None
+    ) -> CaptureList:
+        """A list of ours, or of what a version offers, with what it costs."""
+        graphs, unit = self.parts.graphs(sizes, offered), (offered or self.offers).unit
+        step_s = self.costs.cost(self._known(sizes))
+        rows = padding = lost = 0.0
+        for needed, weight in zip(self.parts.main.rows, self.weights.values(), strict=True):
+            size = padded(needed, sizes)
             if size is None:
                 lost += weight
             else:
-                rows, padding = rows + weight * batch, padding + weight * (size - batch)
+                rows, padding = rows + weight * needed, padding + weight * (size - needed)
         rules, facts = self.engine.spec.capture, self.engine.as_asked.facts
         each, times = first(rules.graph_memory, facts), first(rules.graph_time, facts)
         return CaptureList(
             name,
-            sizes,
+            tuple(size // unit for size in sizes),
             graphs,
             step_s,
             step_s / self.exact_s - 1,
             padding / rows if rows else 0.0,
-            lost / total,
+            lost / sum(self.weights.values()),
             each.value * graphs if each else None,
             times.value * graphs if times else None,
         )
 
-    def _graphs(self, sizes: tuple[int, ...]) -> int:
-        """Graphs that the engine captures of a list of ours."""
-        return sum(
-            sum(size <= self._most(each) for size in sizes) for each in _captured(self.offers)
-        )
-
     def answer(self, graphs: int | None) -> CaptureSearch:
         """All lists, and the chosen one."""
-        title, offered = self.engine.spec.title, self.offers
-        default = self.named(f"{title} {self.engine.version}", offered.sizes, _graphs(offered))
+        title, offered, deployment = self.engine.spec.title, self.offers, self.question.deployment
+        default = self.named(f"{title} {self.engine.version}", offered.sizes, offered)
         found = [
-            self.named(f"best {len(each.sizes)}", each.sizes, self._graphs(each.sizes))
-            for each in self.costs.best(graphs or MOST_SIZES, whole=True)
+            self.named(f"best {len(each.sizes)}", each.sizes)
+            for each in self.costs.among(self.own).best(graphs or MOST_SIZES, whole=True)
         ]
         chosen = found[-1]
         if graphs is None:
@@ -213,6 +166,9 @@ class _Search:
             self.engine.version,
             MODE_WORDS[self.offers.wanted],
             self.context,
+            deployment.parallel.pipeline,
+            self.drafts,
+            self.question.draft.model.title if self.question.draft else None,
             len(self.batches),
             self.batches[0],
             self.batches[-1],
@@ -220,8 +176,7 @@ class _Search:
             self.costs.cost(()),
             default,
             tuple(
-                self.named(f"{title} {name}", each.sizes, _graphs(each))
-                for name, each in self.lists.items()
+                self.named(f"{title} {name}", each.sizes, each) for name, each in self.lists.items()
             ),
             tuple(found),
             chosen,
@@ -236,7 +191,8 @@ class _Search:
     def _notes(self, default: CaptureList, chosen: CaptureList) -> Iterator[str]:
         last = default.sizes[-1]
         if default.uncaptured_share:
-            above = min(batch for batch in self.batches if batch > last)
+            needs = zip(self.batches, self.parts.main.rows, strict=True)
+            above = min(batch for batch, rows in needs if rows > self.offers.sizes[-1])
             yield (
                 f"the engine's list ends at {last:,}: {default.uncaptured_share:.1%} of steps hold "
                 f"more, from {above:,} on, and run without a graph"
@@ -261,14 +217,3 @@ _NEAR = 1e-3
 
 def _span(first: str, last: str) -> str:
     return first if first == last else f"{first} to {last}"
-
-
-def _captured(offered: Offers) -> list[Offer]:
-    """The modes that an engine captures graphs for."""
-    last = MODES.index(offered.wanted)
-    return [each for each in offered.modes[1 : last + 1] if each.offered]
-
-
-def _graphs(offered: Offers) -> int:
-    """Graphs that an engine captures by itself."""
-    return sum(len(each.sizes or ()) for each in _captured(offered))

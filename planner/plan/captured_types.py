@@ -12,11 +12,11 @@ class CaptureList:
     name: str
     """Whose list it is: the engine's by version, or the best of so many sizes."""
     sizes: tuple[int, ...]
-    """Ascending."""
+    """Ascending, as the engine counts them: tokens, or sequences."""
     graphs: int
-    """Graphs captured, of all modes that the engine captures."""
+    """Graphs that a rank captures, of all modes that the engine captures and of any draft."""
     step_s: float
-    """Expected time of a step over the batches."""
+    """Expected time of a step over the batches, any drafting included."""
     loss: float
     """By how much that is more than if each batch had a graph of its own."""
     padding_share: float
@@ -45,6 +45,12 @@ class CaptureSearch:
     """What decode steps run in where a size holds them: ``full`` or ``piecewise``."""
     context: int
     """Tokens that each sequence attends to."""
+    stages: int
+    """Of the pipeline: each captures graphs of its own, for one of as many micro-batches."""
+    drafts: int
+    """Draft tokens that a step verifies for each sequence."""
+    draft: str | None
+    """The model that drafts, whose steps replay graphs of their own; null where none does."""
     batches: int
     """Different batches."""
     smallest: int

@@ -18,13 +18,14 @@ def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
         (id(spec), id(gpu), asked.version, kind),
         tuple((name, type(value), value) for name, value in asked.flags.items()),
         tuple(parallel.model_dump().values()),
-        deployment.speculation is not None,
+        (deployment.speculation.tokens if deployment.speculation else None, question.drafting),
         layer,
         (formats.weights, formats.matmul, formats.activations, formats.kv_cache),
     )
 
     def make() -> tuple[GpuSpec, Engine]:
-        return gpu, resolve(deployment, spec, gpu, formats, kind).running(layer)
+        engine = resolve(deployment, spec, gpu, formats, kind).running(layer)
+        return gpu, engine.drafting(question.drafting) if question.drafting else engine
 
     kept, engine = remembered(key, make)
     # an id may be that of a spec that is gone

@@ -1,16 +1,23 @@
 """Which single kernel to write first: what each ideal group buys beside the engine's own kernels.
 
 A group takes the place of every engine kernel it shares a node with; nodes of those that it does
-not cover run alone. That is one way to use the new kernel, and a better one may be left. That the
-kernels so changed can still be put in an order is not checked.
+not cover run alone. That is one way to use the new kernel, and a better one may be left. Where it
+and the engine's other kernels would wait for each other in a ring, it saves nothing there.
+
+Such a ring lies in the group's blocks, the one before and the one after: of kernels in an order
+none touches a block before all but one of those ahead of it are complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 from planner.capture.solve import Kernel, Solution
+from planner.fusion.order import in_some_order
 from planner.num import as_float
 from planner.plan.solve import SolvedStep
 from planner.plan.types import FirstKernel
@@ -24,9 +31,9 @@ Node = tuple[int, str]
 
 def first_kernels(solved: SolvedStep, ideal: Solution) -> tuple[FirstKernel, ...]:
     """Groups of the ideal step that the engine lacks, by what writing one of them buys."""
-    alone = _alone(solved)
+    alone, orders = _alone(solved), _Orders(solved)
     found: dict[tuple[str, ...], FirstKernel] = {}
-    for label, kernel, times, gain_s, launches in _gains(solved, ideal, alone):
+    for label, kernel, times, gain_s, launches in _gains(solved, ideal, alone, orders):
         nodes = tuple(name for _, name in kernel.group.border.nodes)
         before = found.get(nodes) or _new(nodes, kernel)
         found[nodes] = replace(
@@ -87,15 +94,41 @@ def _blocks(solution: Solution) -> Blocks:
     return [(run.block.label, run.kernels) for run in solution.runs for _ in range(run.times)]
 
 
+class _Orders:
+    """Which kernels can run in some order, found once for each layout."""
+
+    def __init__(self, solved: SolvedStep) -> None:
+        self._layout = solved.solver.problem("ideal", solved.decision.mode).layout
+
+    def possible(self, labels: tuple[str, ...], groups: Groups) -> bool:
+        """Whether kernels in blocks of these labels can; groups are the nodes of each."""
+        kept, key = self._layout.kept, ("order", labels, frozenset(groups))
+        if key not in kept:
+            kept[key] = in_some_order(groups, self._reads(labels))
+        found: bool = kept[key]
+        return found
+
+    def _reads(self, labels: tuple[str, ...]) -> Iterator[tuple[Node, Node]]:
+        """From nodes to their readers in blocks that follow one another."""
+        problem, kinds = self._layout.problem, self._layout.structure.graph.kinds
+        blocks = {kind.label: each for kind, each in zip(kinds, problem.blocks, strict=True)}
+        seams = {(seam.kind, seam.next_kind): seam.edges for seam in problem.seams}
+        for number, label in enumerate(labels):
+            yield from (((number, p), (number, reader)) for p, reader in blocks[label].edges)
+        for number, (label, after) in enumerate(pairwise(labels)):
+            across = seams.get((blocks[label].kind, blocks[after].kind), ())
+            yield from (((number, p), (number + 1, reader)) for p, reader in across)
+
+
 def _gains(
-    solved: SolvedStep, ideal: Solution, alone: Alone
+    solved: SolvedStep, ideal: Solution, alone: Alone, orders: _Orders
 ) -> Iterator[tuple[str, Kernel, int, float, int]]:
     """(block, group, how often, seconds and launches saved each time)."""
     own, best = _blocks(solved.chosen), _blocks(ideal)
     known: dict[tuple[int, ...], int] = {}
     windows: list[tuple[Blocks, Blocks]] = []
     for at in range(len(best)):
-        around = slice(max(0, at - 1), at + 2)
+        around = slice(max(0, at - 1), at + 3)
         key = (min(at, 1), *(id(kernels) for _, kernels in (*own[around], *best[around])))
         if key not in known:
             windows.append((own[around], best[around][min(at, 1) :]))
@@ -104,15 +137,18 @@ def _gains(
         offset = key[0]
         owners = _owners(engines)
         label = ideals[0][0]
-        labels = [each for each, _ in engines]
+        labels = tuple(each for each, _ in engines)
         for kernel in ideals[0][1]:
             nodes = {(offset + side, name) for side, name in kernel.group.nodes}
             new = len(nodes) > 1 or kernel.group.flow is not None
             if new and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
+                if saved_s > 0 and not orders.possible(labels, beside(nodes, owners)):
+                    saved_s, launches = 0.0, 0
                 yield label, kernel, times, saved_s, launches
 
 
+Groups = list[frozenset[Node]]
 Owners = dict[Node, tuple[Kernel, frozenset[Node]]]
 
 
@@ -126,6 +162,16 @@ def _owners(blocks: Blocks) -> Owners:
                 nodes = frozenset((at + 1, name) for at, name in nodes)
             found |= dict.fromkeys(nodes, (kernel, nodes))
     return found
+
+
+def beside(nodes: AbstractSet[Node], owners: Mapping[Node, tuple[Any, frozenset[Node]]]) -> Groups:
+    """What runs with a new kernel of some nodes: those that share none with it as they are, the
+    other nodes of those that do alone.
+    """
+    groups = {covered for _, covered in owners.values()}
+    split = {covered for covered in groups if not covered.isdisjoint(nodes)}
+    alone = {frozenset({node}) for covered in split for node in covered - nodes}
+    return [frozenset(nodes), *(groups - split), *alone]
 
 
 def _saved(

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from planner.capture.decide import offers
 from planner.capture.solve import Solution
 from planner.capture.types import MODES
-from planner.cost.constants import Fitted
 from planner.cost.engine import Engine
+from planner.cost.fitted import Fitted
 from planner.plan.memory_types import MemoryPlan
 from planner.plan.prepare import Prepared, whole_graph
 from planner.plan.solve import SolvedStep
@@ -92,7 +92,7 @@ def _uncaptured(solved: SolvedStep) -> Iterator[str]:
             f"{tokens:,} lies {tokens - usable[-1]:,} past the largest captured size: with a graph "
             f"the step takes {show_seconds(graph_s)}, without {now_s / graph_s - 1:.1%} more; a "
             f"slower step gathers more sequences, which stay past it. Capture up to {tokens:,} "
-            f"(`planner capture`), or hold the batch at {usable[-1]:,}"
+            f"(`planner capture`), or hold the batch at {usable[-1] // solved.engine.verified:,}"
         )
 
 

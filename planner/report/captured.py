@@ -43,7 +43,7 @@ def _headline(found: CaptureSearch) -> tuple[str, ...]:
     return (
         (
             f"{found.model} on {found.gpu}, {found.engine} {found.version}, {found.mode} graphs: "
-            f"batches of {many} sequences at {found.context:,} tokens"
+            f"batches of {many} sequences at {found.context:,} tokens{_cut(found)}"
         ),
         (
             f"{sizes}: {show_seconds(chosen.step_s)} a step, {_signed(chosen, default)} the "
@@ -51,6 +51,17 @@ def _headline(found: CaptureSearch) -> tuple[str, ...]:
             f"{show_seconds(found.uncaptured_s)}"
         ),
     )
+
+
+def _cut(found: CaptureSearch) -> str:
+    """How steps differ from one token a sequence in one piece."""
+    parts = [""]
+    if found.stages > 1:
+        parts.append(f"in micro-batches of {found.stages} stages")
+    if found.drafts:
+        by = f" of {found.draft}" if found.draft else ""
+        parts.append(f"{found.drafts} drafts{by} verified a step")
+    return ", ".join(parts)
 
 
 def _signed(chosen: CaptureList, default: CaptureList) -> str:

@@ -92,6 +92,8 @@ def share(value: float) -> str:
     """A share in percent."""
     if 0 < value < 0.0005:  # noqa: PLR2004 - what one decimal would show as nothing
         return "<0.1 %"
+    if -0.0005 < value < 0:  # noqa: PLR2004 - no minus before nothing
+        value = 0.0
     return f"{100 * value:.1f} %"
 
 

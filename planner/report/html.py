@@ -7,7 +7,7 @@ from html import escape
 
 from planner import __version__
 from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Picture, Piece
-from planner.report.style import PAGE, STYLE
+from planner.report.style import NOTEBOOK, PAGE, STYLE
 
 
 def page(title: str, found: Iterable[Piece]) -> str:
@@ -31,7 +31,7 @@ def body(found: Iterable[Piece]) -> str:
 
 def fragment(found: Iterable[Piece]) -> str:
     """The pieces with their style, to stand in another page such as a notebook's cell."""
-    return f'<style>{STYLE}</style>\n<div class="planner-report">{body(found)}</div>\n'
+    return f'<style>{STYLE}{NOTEBOOK}</style>\n<div class="planner-report">{body(found)}</div>\n'
 
 
 def _piece(piece: Piece) -> str:

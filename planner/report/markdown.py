@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Piece
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
-"""What Markdown might obey in the names of users."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@])")
+"""What Markdown or GitHub might obey in the names of users."""
 
 
 def markdown(title: str, found: Iterable[Piece]) -> str:
     """The report as text that ends in a newline."""
-    parts = [f"## {escaped(title)}", *filter(None, map(_piece, found))]
+    parts = [f"## {escaped(title)}", *filter(None, map(piece_markdown, found))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -22,7 +22,8 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
 
 
-def _piece(piece: Piece) -> str:
+def piece_markdown(piece: Piece) -> str:
+    """One piece, without a newline at its end; nothing of a picture."""
     if isinstance(piece, Heading):
         return f"### {escaped(piece.text)}"
     if isinstance(piece, Line):

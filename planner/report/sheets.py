@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -15,13 +16,15 @@ from planner.report.diff import diff_view, gpus_view
 from planner.report.headline import headline, nearest_fit, question
 from planner.report.kernels import kernel_table, node_table
 from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, rule_sets
-from planner.report.pieces import Picture, Piece, pieces
+from planner.report.pieces import Heading, Picture, Piece, pieces
 from planner.report.plan import advice_view, explanation
 from planner.report.serving import serving_view
-from planner.report.verdicts import verdict_view
+from planner.report.verdicts import history_view, verdict_view
 
 Pictures = Mapping[str, str]
 """SVG by kind of chart; a kind that is missing is left out."""
+Rows = Sequence[Mapping[str, Any]]
+"""Of a history, as ``planner history --json`` prints them, moments as datetimes."""
 
 
 def plan_title(plan: Plan) -> str:
@@ -30,11 +33,17 @@ def plan_title(plan: Plan) -> str:
 
 
 def plan_sheet(
-    plan: Plan, advice: Sequence[Advice] | None = None, pictures: Pictures | None = None
+    plan: Plan,
+    advice: Sequence[Advice] | None = None,
+    pictures: Pictures | None = None,
+    runs: Rows = (),
 ) -> tuple[Piece, ...]:
-    """Everything a plan says, a picture beside the table it belongs to."""
+    """Everything a plan says, a picture beside the table it belongs to; then its recorded runs."""
     found = pictures or {}
-    return tuple(_plan(plan, advice, found))
+    told = tuple(_plan(plan, advice, found))
+    if not runs:
+        return told
+    return (*told, Heading("Recorded runs"), *history_sheet(runs, found))
 
 
 def _plan(plan: Plan, advice: Sequence[Advice] | None, pictures: Pictures) -> Iterator[Piece]:
@@ -86,6 +95,11 @@ def gpus_sheet(columns: Sequence[GpuColumn], pictures: Pictures | None = None) -
     """One deployment on several GPUs."""
     first, *rest = pieces(gpus_view(columns))
     return (first, *_shown(pictures or {}, "gpus"), *rest)
+
+
+def history_sheet(rows: Rows, pictures: Pictures | None = None) -> tuple[Piece, ...]:
+    """Recorded runs beside what their plans predict, the newest first."""
+    return (*_shown(pictures or {}, "history"), *pieces(history_view(rows)))
 
 
 def verdict_sheet(verdict: Verdict) -> tuple[Piece, ...]:

@@ -16,6 +16,7 @@ from planner.service.guard import Guard
 from planner.service.models import API
 from planner.service.pages import access, compare, results, static, write
 from planner.service.pages import plans as plans_pages
+from planner.service.pages import sweeps as sweeps_pages
 from planner.service.routes import baselines, catalog, diffs, health, plans, runs, sweeps
 from planner.service.settings import Settings
 from planner.store.database import open_store
@@ -53,7 +54,7 @@ def create(settings: Settings) -> FastAPI:
     for module in (plans, diffs, sweeps, runs, baselines, catalog):
         app.include_router(module.router)
     app.include_router(health.router)
-    for page in (access, write, plans_pages, compare, results, static):
+    for page in (access, write, plans_pages, compare, results, sweeps_pages, static):
         app.include_router(page.router)
     app.openapi = partial(_described, app, app.openapi)  # type: ignore[method-assign]
     app.add_middleware(Guard, desk=lambda: app.state.desk)

@@ -37,7 +37,7 @@ class Desk:
         self.metrics = Metrics()
         self.album = Album()
         self.workers = Workers(settings.workers, limits.waiting, limits.memory_bytes)
-        self.sweeps = Sweeps(settings)
+        self.sweeps = Sweeps(settings, self)
         self.draining = asyncio.Event()
         self.buffered_bytes = 0
         self._readers = CapacityLimiter(_READERS)
@@ -55,10 +55,13 @@ class Desk:
         return await run_sync(change, self.store, limiter=self._writers)
 
     def warm(self) -> None:
-        """Have every worker plan once, so that the first request finds it ready."""
+        """Have every worker plan once, so that the first request finds it ready; and go on with
+        sweeps that another service left.
+        """
         for _ in range(self.settings.workers):
             job = self.workers.call(jobs.warm, self.settings.catalogs, timeout_s=_WARM_S)
             self._warming.append(asyncio.create_task(job))
+        self._warming.append(asyncio.create_task(self.sweeps.take_over()))
 
     async def stop(self) -> None:
         """Give up what still runs, and close the store."""

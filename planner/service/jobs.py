@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError, UsageError
@@ -104,17 +105,26 @@ def sweep(
     cost_model: CostModel,
     sort: str,
     top: int,
+    every_s: float = 1.0,
+    before: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A sweep's summary; rows answered so far go to ``report``."""
+    """A sweep's summary. Rows answered so far go to ``report``, every so many seconds with their
+    summary, from which an interrupted sweep goes on: ``before``.
+    """
     from planner.desk.sweep_summary import Summary
     from planner.desk.sweep_tasks import Circumstances, Local
 
     shared = Circumstances(folders, closed=True, cost_model=cost_model)
     summary = Summary(sort, top)
+    if before is not None:
+        summary.go_on(before)
+    told_at = monotonic()
     with _numbers():
-        for piece in _grid(raw, sets, overs).pieces(Local(shared)):
+        for piece in _grid(raw, sets, overs).pieces(Local(shared), summary.rows):
             summary.take(piece)
-            report(summary.rows)
+            due = monotonic() - told_at > every_s
+            report((summary.rows, summary.document() if due else None))
+            told_at = monotonic() if due else told_at
     return summary.document()
 
 

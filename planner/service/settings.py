@@ -26,6 +26,10 @@ class Limits:
     sweeps_waiting: int = 8
     sweeps_kept: int = 64
     """Finished ones whose answer can still be read."""
+    sweep_lease_s: float = 15.0
+    """Without a sign of life of the service that is at it, a sweep is another's for the taking."""
+    sweep_starts: int = 3
+    """How often a sweep is begun again before it counts as failed."""
     gpus: int = 16
     """Compared side by side."""
     plan_s: float = 30.0

@@ -98,7 +98,10 @@ class Process:
             raise Refused(422, "this takes more than the service gives", _SMALLER) from None
 
     def _answer(self, pipe: Connection, ticket: Ticket, deadline: float) -> tuple[str, Any]:
-        while not pipe.poll(_TICK_S):
+        told = False
+        while not told:
+            # also where progress comes so often that nobody ever waits for it
+            told = pipe.poll(_TICK_S)
             if ticket.unwanted.is_set():
                 self._replace()
                 raise CancelledJobError

@@ -55,6 +55,13 @@ def loops(
     return joined([_block(question, users[c], prompt[c], output[c], chunk) for c in cuts])
 
 
+def served_loops(
+    prepared: Prepared, asked: Sequence[ClosedLoop], chunk: int = CHUNK
+) -> list[ServingPlan | str]:
+    """Closed loops of one layout, each served; of those that cannot be a text says why."""
+    return _Loops(prepared, chunk).served(asked)
+
+
 def _block(question: Question, users: Array, prompt: Array, output: Array, chunk: int) -> Rows:
     """The same of some rows."""
     import numpy as np
@@ -68,7 +75,7 @@ def _block(question: Question, users: Array, prompt: Array, output: Array, chunk
     for prepared, places in laid:
         numbers = np.arange(len(sizes))[places].tolist()
         asked = [closed_loop(workload, tuple(sizes[number])) for number in numbers]
-        for number, answer in zip(numbers, _Loops(prepared, chunk).served(asked), strict=True):
+        for number, answer in zip(numbers, served_loops(prepared, asked, chunk), strict=True):
             found[number] = answer
     return _rows(laid, found, (prompt, output), chunk)
 

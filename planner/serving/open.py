@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan
-from planner.serving.closed import closed_loop, serve_loop
+from planner.serving.closed import closed_loop, serve_on
 from planner.serving.room import room
 from planner.serving.setup import Setup, setup
 from planner.serving.steady import steady
@@ -26,14 +26,20 @@ def serve_rate(question: Question) -> ServingPlan:
     Beyond saturation there is no steady state: figures are of full replicas, without the queue that
     grows before them. Raises as `planner.serving.closed.serve`.
     """
-    workload, replicas = question.deployment.workload, question.deployment.parallel.data
+    workload = question.deployment.workload
     assert workload is not None
     assert workload.rate is not None
     asked = replace(closed_loop(workload), requests=None, drifted=True)
     found = setup(prepare(question), asked.input + asked.output)
-    users, most = in_flight(found, asked, workload.rate / replicas)
-    served = serve_loop(question, replace(asked, concurrency=users * replicas))
-    return _at_rate(served, workload.rate, most * replicas)
+    return at_rate(found, asked, workload.rate)
+
+
+def at_rate(found: Setup, asked: ClosedLoop, rate_per_s: float) -> ServingPlan:
+    """Requests of such lengths that come to ready replicas at a rate over all of them."""
+    replicas = found.clock.prepared.question.deployment.parallel.data
+    users, most = in_flight(found, asked, rate_per_s / replicas)
+    served = serve_on(found, replace(asked, concurrency=users * replicas))
+    return _at_rate(served, rate_per_s, most * replicas)
 
 
 def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, float]:

@@ -89,6 +89,9 @@ class Replica:
     _ends: int = 0
     """Their last steps, summed: what they have still to do follows."""
     _begun: int = 0
+    _waited: int = 0
+    """Decode steps that prompts have waited for others to come."""
+    _holding: bool = False
 
     def __post_init__(self) -> None:
         self._expected = Expected(self.rules.admission)
@@ -123,6 +126,7 @@ class Replica:
 
         The scheduler sees what was ready at ``seen_s``; nothing new comes for ``horizon_s``.
         """
+        self._holding = False
         room = not self.rules.mixed or self._make_room()
         chunks = tuple(self._chunks(seen_s, room))
         if not self.rules.mixed and not chunks:
@@ -142,6 +146,7 @@ class Replica:
     def finish(self, step: Step, now_s: float) -> list[Request]:
         """Apply a step that ends now; the requests that leave."""
         left: list[Request] = []
+        self._waited = self._waited + step.repeats if self._holding else 0
         if step.decoding:
             self._count += step.repeats
             self._held += step.decoding * step.repeats * self.yields
@@ -167,6 +172,8 @@ class Replica:
             budget -= new
             if new:
                 yield seq, new
+        if self._holds(seen_s):
+            return
         while budget > 0 and room and self._admits(seen_s, budget):
             seq = self.waiting.popleft()
             if not seq.todo:
@@ -176,6 +183,15 @@ class Replica:
             new = min(seq.todo, budget)
             budget -= new
             yield seq, new
+
+    def _holds(self, seen_s: float) -> bool:
+        """Whether prompts wait for others beside what decodes."""
+        rules = self.rules
+        if not self.decoding or self.partial or self._waited >= rules.hold_steps:
+            return False
+        there = sum(seq.todo for seq in self.waiting if seq.ready_s <= seen_s)
+        self._holding = 0 < there < rules.hold_share * rules.tokens - len(self.decoding)
+        return self._holding
 
     def _admits(self, seen_s: float, budget: int) -> bool:
         """Whether the first request that waits may start in this step."""
@@ -265,6 +281,8 @@ class Replica:
             heapq.heappop(self._ending)
         room = (self.pool_tokens - self.kv_tokens) / (len(self.decoding) * self.yields)
         most = _WHILE_WAITING if self.waiting else _MOST_REPEATS
+        if self._holding:
+            most = min(most, self.rules.hold_steps - self._waited)
         # steps grow longer meanwhile: the event is not to be passed
         before = 1 + int(min(most, _SAFE * steps))
         return max(1, min(most, self._ending[0][0] - self._count, int(room), before))

@@ -166,13 +166,15 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
         beside = max(0, beside - prompts.count)
     decode, prefill = clock.ticks(Beat(decoding, context), Beat(beside, context, prompts))
     running = 0.0 if places == 1 else _unseen(clock)
+    held = 0.0 if places == 1 else _held_back(clock, asked, decoding, each)
     if asked.in_step:
         met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)
         stalls = met * chunks / each if places <= full else 1.0
-        ahead, running = ahead * chunks, 0.0
+        ahead, running = ahead * chunks, held
     else:
         load = min(prefills if mixed else prefills / (1 + prefills), _MOST_LOAD)
         stalls, ahead = prefills, load / (2 * (1 - load)) * chunks
+        running += _mean_wait(held, decoding / each)
     stalls = min(1.0, stalls) if mixed else stalls
     rest = (chunks, prefills, stalls, ahead, running, mixed)
     return Mixture(decode, prefill, decoding, beside, prompts, *rest)
@@ -181,6 +183,25 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
 def _unseen(clock: Clock) -> float:
     """Steps from a request's arrival at a busy scheduler to the step that its prompt can be in."""
     return clock.scheduler.poll_steps / 2 + (1 if clock.scheduler.asynchronous else 0)
+
+
+def _held_back(clock: Clock, asked: ClosedLoop, decoding: int, steps: float) -> float:
+    """Decode steps that the first of some prompts waits for others: until a step holds enough
+    tokens, or no longer.
+    """
+    rules, tokens = clock.scheduler, fresh(asked)
+    if not rules.hold_steps:
+        return 0.0
+    wanted = ceil_div(max(0.0, rules.hold_share * rules.tokens - decoding), tokens) - 1
+    if asked.in_step:  # nobody else comes while they wait, and where all come nothing decodes
+        others = min(decoding, prompt_budget(clock, decoding) // tokens) - 1
+        return float(rules.hold_steps if others < min(wanted, decoding - 1) else 0)
+    return float(min(rules.hold_steps, wanted * steps / decoding)) if wanted > 0 else 0.0
+
+
+def _mean_wait(held: float, arriving: float) -> float:
+    """Of the first prompt, which waits for all of it, and of those that come meanwhile."""
+    return held * (1 + arriving * held / 2) / (1 + arriving * held)
 
 
 def _follow(clock: Clock, asked: ClosedLoop, count: float, decode_s: float) -> tuple[float, float]:
@@ -219,7 +240,9 @@ def _prefill(
     if asked.in_step:
         count = min(decoding, together)
     else:  # of steps in which any arrive, as they come
-        count = max(1, min(together, round(arriving / -math.expm1(-arriving))))
+        held = _held_back(clock, asked, decoding, steps)
+        alone = 1 + arriving * held if held else arriving / -math.expm1(-arriving)
+        count = max(1, min(together, round(alone)))
     return 1, Prompts(count, tokens, cached), arriving / count
 
 

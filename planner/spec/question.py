@@ -53,6 +53,8 @@ class Question:
     """The name of the calibration that the deployment names."""
     draft: Question | None = None
     """The model that drafts tokens for this one's, on the same GPUs and engine."""
+    drafting: int = 0
+    """Tokens that this model drafts for a step of another; 0 where it serves by itself."""
     pools: tuple[Question, Question] | None = None
     """Of disaggregated serving, the questions of its prefill and of its decode servers."""
     spread: SpreadSpec | None = None
@@ -99,7 +101,12 @@ def _draft(question: Question, catalog: Catalog) -> Question | None:
     update = {"model": asked.draft, "speculation": None, "precision": Precision()}
     alone = deployment.model_copy(update=update)
     return replace(
-        question, deployment=alone, model=model, blocks=blocks_of(model, catalog), draft=None
+        question,
+        deployment=alone,
+        model=model,
+        blocks=blocks_of(model, catalog),
+        draft=None,
+        drafting=asked.tokens,
     )
 
 

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from planner.spec.kinds.backend import (
     BackendSpec,
-    CaptureMode,
-    CaptureSizes,
-    CaptureSpec,
     ContextRule,
     FlagSpec,
     FormatRule,
     FusionRule,
-    KernelName,
     Limit,
     OpPatterns,
     RefusalRule,
     SequenceRule,
-    SizeRange,
     SlotSpec,
 )
 from planner.spec.kinds.base import (
@@ -43,6 +38,7 @@ from planner.spec.kinds.calibration import (
     RejectedTable,
     ResidualBand,
 )
+from planner.spec.kinds.capture import CaptureMode, CaptureSizes, CaptureSpec, KernelName, SizeRange
 from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
 from planner.spec.kinds.deployment import (
     Backend,

@@ -21,6 +21,7 @@ from sqlalchemy import (
 from planner.errors import UsageError
 from planner.store.removal import RemovalMethods
 from planner.store.session import resolved
+from planner.store.sweeps import SweepMethods
 from planner.store.tables import plan as plan_table
 from planner.store.tables import plan_kernel
 from planner.store.tables import run as run_table
@@ -30,7 +31,7 @@ _KERNEL_COLUMNS = ("name", "block", "repeat", "hbm_bytes", "time_s", "bound", "e
 _ROW_COLUMNS = [plan_table.c[field.name] for field in fields(PlanRow)]
 
 
-class Store(RemovalMethods):
+class Store(SweepMethods, RemovalMethods):
     """An open database. Every method raises StoreError when the database refuses."""
 
     def save_plan(self, plan: StoredPlan) -> bool:

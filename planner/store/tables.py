@@ -150,3 +150,21 @@ baseline = Table(
     Index(None, "name", "set_at"),
     Index(None, "run_id"),
 )
+
+sweep = Table(
+    "sweep",
+    metadata,
+    Column("sweep_id", Text, primary_key=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("starts", Integer, nullable=False),
+    # Texts of users stand in JSON, which takes every character: a text of PostgreSQL holds no NUL.
+    Column("asked", JSON, nullable=False),
+    Column("answer", JSON, nullable=False),
+    Index(None, "created_at"),
+    comment="Sweeps of services: what was asked, how far each is, what was found",
+)

@@ -103,3 +103,27 @@ class BaselineRow:
     set_by: str
     supersedes: str | None
     """``baseline_id`` of the one it replaced; None for the first of its name."""
+
+
+@dataclass(frozen=True)
+class StoredSweep:
+    """A sweep of a service."""
+
+    sweep_id: str
+    created_at: datetime
+    status: str
+    """``queued``, ``running``, ``done``, ``cancelled`` or ``failed``."""
+    rows: int
+    """Answered so far."""
+    total: int
+    owner: str
+    """The service that is at it."""
+    seen_at: datetime
+    """When that service last said so."""
+    starts: int
+    """How often it was begun; more than once where services ended meanwhile."""
+    asked: dict[str, Any]
+    answer: dict[str, Any]
+    """``error`` and ``summary``, each null where there is none; of an unfinished sweep the summary
+    is of the rows that it counts.
+    """

@@ -55,9 +55,10 @@ def write_gemms(
     dtype: str = "bfloat16",
     device: str = "NVIDIA H100 80GB HBM3",
     folder: str = "h100_sxm",
+    engine: str = "vllm",
 ) -> Path:
     """A GEMM table of vLLM, on an H100 unless said otherwise."""
-    place = root / folder / "gemm" / "vllm" / version
+    place = root / folder / "gemm" / engine / version
     place.mkdir(parents=True, exist_ok=True)
     count = len(time_s)
     table = pa.table(

@@ -70,7 +70,8 @@ def test_a_norm_in_two_kernels_still_shares_the_first():
 
 
 def test_a_sum_in_a_librarys_call_is_named():
-    """The product has no kernel of its own: it is in the call that the sum became."""
+    """The product has no kernel of its own: it is in the call that the sum became. In the plan an
+    RMS norm, elementwise at first, keeps the sum in its loops."""
     folded = (*AS_PLANNED[:4], call("sum"), loops("mean", "scaled"))
     found = disagreements(compared(record(*folded), CATALOG))
     assert {(each.producer, each.consumer, each.by) for each in found} == {
@@ -78,6 +79,15 @@ def test_a_sum_in_a_librarys_call_is_named():
         ("sum", "end", "ours"),
     }
     assert all("addmm" in each.reason for each in found)
+
+
+def test_a_cpu_makes_the_sum_part_of_the_call():
+    """By C++'s rules down and sum are one call, and the norm reads the sum from memory."""
+    folded = (*AS_PLANNED[:4], call("sum"), loops("mean", "scaled"))
+    found = compared(replace(record(*folded), rules="cpp"), CATALOG)
+    assert found.verdicts["down", "sum"] == "both"
+    assert found.verdicts["sum", "end"] == "neither"
+    assert not disagreements(found)
 
 
 def test_equal_groupings_move_equal_bytes(planned):
@@ -103,6 +113,12 @@ def test_what_a_kernel_computes_again_is_not_written():
     )  # fmt: skip
     found = worth(compared(record(*twice), CATALOG))
     assert found.theirs_bytes - found.ours_bytes == 8 * 32 * 4
+
+
+def test_a_bias_that_loops_add_is_no_product_again(planned):
+    """Loops that add gate's bias do not read its weights: bytes are those of the plan."""
+    apart = (*AS_PLANNED[:3], loops("gate", "act", "mul"), *AS_PLANNED[4:])
+    assert worth(compared(record(*apart), CATALOG)).theirs_bytes == worth(planned).theirs_bytes
 
 
 def test_the_document_sums_models_by_set():

@@ -60,8 +60,32 @@ def test_inferencex_draws_lengths_and_follows_its_scripts(case):
             "cuda_graph_enable_padding": True,
             "cuda_graph_max_batch_size": 1024,
             "enable_block_reuse": False,
+            "max_num_tokens": 16384,
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "gemm", "tensor", "users", "version", "waits"),
+    [
+        # 70b_{fp8,fp4}_*_trt_slurm.sh: equal lengths of 1,024 on part of a board
+        ("meta-llama/Llama-3.1-70B", "fp8", 4, 8, "", (20, 0.9)),
+        ("meta-llama/Llama-3.1-70B", "nvfp4", 4, 8, "", (20, 0.9)),
+        ("meta-llama/Llama-3.1-70B", "fp8", 8, 8, "", None),
+        # dsr1_fp8_b200_trt.sh: from 64 users on, of 1.2
+        ("deepseek-ai/DeepSeek-R1", "fp8", 8, 64, "1.2.0rc6.post2", (40, 0.8)),
+        ("deepseek-ai/DeepSeek-R1", "fp8", 8, 32, "1.2.0rc6.post2", None),
+        ("deepseek-ai/DeepSeek-R1", "fp8", 8, 64, "1.1.0rc2.post2", None),
+        ("deepseek-ai/DeepSeek-R1", "nvfp4", 8, 64, "1.2.0rc6.post2", None),
+    ],
+)
+def test_prompts_wait_for_others_where_scripts_say_so(
+    case, *, model, gemm, tensor, users, version, waits
+):
+    labels = inferencex("trtllm", model, gemm, backend_version=version, tp_size=tensor, osl=1024)
+    found = case(**labels, batch_size=users)["backend"]["flags"]
+    names = ("batch_wait_timeout_iters", "batch_wait_max_tokens_ratio")
+    assert tuple(found[name] for name in names if name in found) == (waits or ())
 
 
 @pytest.mark.parametrize(
@@ -163,6 +187,22 @@ def test_minimax_is_served_as_its_scripts_have_it(case, *, version, gemm, flags,
     assert found["backend"]["flags"] == {"max_model_len": 1024 + 128 + 256, **flags}
     assert found.get("precision", {}).get("kv_cache") == cache
     assert found["memory"] == {"utilization": share}
+
+
+@pytest.mark.parametrize(
+    ("system", "version", "flags"),
+    [
+        ("h200_sxm", "0.11.2", {"cudagraph_mode": "PIECEWISE"}),
+        ("h200_sxm", "0.18.0", {"max_cudagraph_capture_size": 2048, "mxfp4_use_marlin": True}),
+        ("b200_sxm", "0.15.1", {"max_cudagraph_capture_size": 2048, "fuse_allreduce_rms": True}),
+    ],
+)
+def test_gpt_oss_is_served_as_its_scripts_have_it(case, *, system, version, flags):
+    """gptoss_fp4_{h200,b200}.sh, and gptoss_fp4_h200_docker.sh of vLLM 0.11."""
+    model = "openai/gpt-oss-120b"
+    found = case(**inferencex("vllm", model, "nvfp4", system=system, backend_version=version))
+    every = {"max_model_len": 1024 + 128 + 256, "max_num_batched_tokens": 8192}
+    assert found["backend"]["flags"] == {**every, "async_scheduling": True, **flags}
 
 
 @pytest.mark.parametrize(

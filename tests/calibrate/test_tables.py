@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from calibrate_samples import gemm_shapes, gemm_times, write_gemms
+from pyarrow import parquet
 
 from planner.calibrate import aiconfigurator
-from planner.calibrate.families import family
+from planner.calibrate.families import family, moe
 from planner.calibrate.families.gemm import tables
 from planner.calibrate.types import Pick
 from planner.cost.kernels.gemm import GemmShape
@@ -74,6 +76,40 @@ def test_a_table_timed_by_the_host_is_rejected_with_the_reason(tmp_path):
     (found,) = tables(tmp_path, Pick())
     assert "60 us" in found.rejected
     assert "without a CUDA graph" in found.rejected
+
+
+@pytest.mark.parametrize(("engine", "rejected"), [("trtllm", True), ("vllm", False)])
+def test_products_that_were_not_tuned_are_rejected(tmp_path, engine, rejected):
+    """TensorRT-LLM's NVFP4 was measured outside its autotuner; vLLM's has none to run."""
+    shape = gemm_shapes(30)
+    b200 = {"folder": "b200_sxm", "device": "NVIDIA B200", "dtype": "nvfp4"}
+    write_gemms(tmp_path, shape, gemm_times(shape), engine=engine, **b200)
+    (found,) = tables(tmp_path, Pick())
+    assert ("autotuner" in found.rejected) == rejected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "rejected"),
+    [
+        ("b200_sxm", "w4a16_mxfp4", True),
+        ("b200_sxm", "w4a8_mxfp4_mxfp8", False),
+        ("h100_sxm", "w4a16_mxfp4", False),
+    ],
+)
+def test_experts_that_were_not_tuned_are_rejected(tmp_path, gpu, dtype, rejected):
+    """The collector tunes every format but one; on Hopper that is Triton's, without a tuner."""
+    place = tmp_path / gpu / "moe" / "trtllm" / "1.3.0"
+    place.mkdir(parents=True)
+    sides = (16, 2880, 2880, 4, 128, 1, 1)
+    row = dict(zip(moe.KEYS, (*sides, "balanced"), strict=True)) | {
+        "device": {"b200_sxm": "NVIDIA B200", "h100_sxm": "NVIDIA H100 80GB HBM3"}[gpu],
+        "kernel_source": "moe_torch_flow",
+        "moe_dtype": dtype,
+        "latency": 0.4,
+    }
+    parquet.write_table(pa.Table.from_pylist([row]), place / "moe_perf.parquet")
+    (found,) = moe.tables(tmp_path, Pick())
+    assert ("autotuner" in found.rejected) == rejected
 
 
 def test_an_impossible_rate_is_flagged_and_not_kept(tmp_path):

@@ -26,6 +26,14 @@ def test_the_cap_is_an_expression_over_flags():
     assert expand(given_, {"seqs": 2}) == (1, 2, 3, 4)
 
 
+def test_sizes_may_be_rounded_up_to_whole_sequences():
+    """To multiples of 3 below 10: 1 and 2 become 3, 4 becomes 6, 8 becomes 9, and 10 would be 12,
+    which is above the cap.
+    """
+    assert expand(rule(cap=10, sizes=(1, 2, 4, 8, 10)), {}, 3) == (3, 6, 9)
+    assert expand(rule(cap=10, sizes=(1, 2, 4, 8, 10)), {}, 1) == (1, 2, 4, 8, 10)
+
+
 def test_a_range_includes_both_ends():
     """From 8 to 24 by 8."""
     assert expand(rule(cap=100, ranges=(SizeRange(first=8, last=24, step=8),)), {}) == (8, 16, 24)

@@ -33,6 +33,7 @@ FACTS = {
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates", "layer"}
+FACTS |= {"verified", "drafts"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
 PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
@@ -409,7 +410,7 @@ def test_every_kernel_listed_here_is_found_by_some_engine():
 
 def test_expressions_count_with_whole_number_flags(spec):
     """Names in caps, ranges, extras and the profile step."""
-    known = {name for name, flag in spec.flags.items() if flag.type == "int"} | {"cap"}
+    known = {name for name, flag in spec.flags.items() if flag.type == "int"} | {"cap", "verified"}
     for rule in spec.capture.sizes:
         used = [rule.cap, rule.full_cap or 1, *rule.extra]
         used += [end for span in rule.ranges for end in (span.first, span.last)]

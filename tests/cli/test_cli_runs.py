@@ -256,6 +256,27 @@ def test_history_shows_runs_whose_plan_is_not_in_the_store(run, record, planned,
     assert run("accept", mine, "--db", "other.db").code == 2
 
 
+def test_history_is_a_chart_and_a_report_of_its_own(run, record, planned):
+    """Of a plan, of a baseline, of all, and of what `history --json` printed: the same picture."""
+    run("baseline", "set", "main", record(planned, "--value", step(planned, 1.0)))
+    plan = planned["plan_id"]
+    of_all = run("chart", "history", "--json", "--theme", "dark")
+    spec = json.loads(of_all.out)["vega_lite"]
+    assert spec["title"]["text"] == "Measured and predicted over time"
+    assert spec["config"]["background"] != "#ffffff"
+    Path("runs.json").write_text(run("history", "--json").out, encoding="utf-8")
+    for words in ((plan[:6],), ("--baseline", "main"), ("runs.json",)):
+        assert run("chart", "history", *words, "--json", "--theme", "dark").out == of_all.out
+    run("report", "runs.json", "-o", "runs.html")
+    run("report", plan[:6], "-o", "plan.html")
+    for page in map(Path, ("runs.html", "plan.html")):
+        assert 'aria-label="Measured and predicted over time"' in page.read_text(encoding="utf-8")
+    assert "### Recorded runs" in run("report", plan[:6]).out
+    for kind, said in (("history", "one plan, or of one baseline"), ("memory", "kind history")):
+        outcome = run("chart", kind, plan, "--baseline", "main", "--json")
+        assert (outcome.code, said in outcome.err) == (2, True)
+
+
 def test_history_is_drawn_beside_the_table(run, record, planned):
     record(planned, "--value", step(planned, 1.0))
     outcome = run("history", "--chart", "history.svg")

@@ -7,9 +7,10 @@ import math
 import pytest
 
 from planner.cost.annotate import annotate
-from planner.cost.constants import BORROWED_WIDTH, Candidate, Constants, candidates
+from planner.cost.constants import Candidate, Constants, candidates
 from planner.cost.estimate import CalibratedEstimator
 from planner.cost.estimator import Kernel, RooflineEstimator, bound_of
+from planner.cost.fitted import BORROWED_WIDTH
 from planner.cost.kernel import border, kernel_work
 from planner.cost.kernels.gemm import MODEL, GemmShape
 from planner.cost.types import device

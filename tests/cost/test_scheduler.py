@@ -89,6 +89,14 @@ def test_the_pool_may_limit_sequences():
     assert scheduler(small(), 4000).sequences == 2
 
 
+def test_prompts_wait_for_others_where_flags_say_so():
+    """An engine that says nothing of it holds none; else a flag's number, whole or not."""
+    assert (scheduler(small(), 4000).hold_steps, scheduler(small(), 4000).hold_share) == (0, 0)
+    holds = "  hold_steps: [{value: 20}]\n  hold_share: [{value: share}]\n  host:\n"
+    found = scheduler(engine(None, TEXT.replace("  host:\n", holds)), 4000)
+    assert (found.hold_steps, found.hold_share) == (20, 0.5)
+
+
 def test_every_choice_says_where_it_was_read():
     found = dict(scheduler(small("0.9"), 4000).sources)
     assert (found["order"], found["mixed"]) == ("old", "catalogue")

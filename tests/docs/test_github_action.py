@@ -84,7 +84,7 @@ def comment(place, repository):
 
 def test_a_changed_deployment_gets_its_diff_as_markdown(comment):
     part = comment.stdout.split("### `chat bot.yaml`")[1].split("### ")[0]
-    assert "| what differs | before | after |\n| --- | --- | --- |" in part
+    assert "| what differs | before | after |\n| :-- | :-- | :-- |" in part
     workload = "decode, batch {}, context 1,024"
     assert f"| workload | {workload.format(4)} | {workload.format(8)} |" in part
     assert "| fits | yes | yes |  |" in part

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from random import Random
 
+from planner.fusion.explore import FEW_STATES, explore
 from planner.fusion.objective import Additive, Objective, TwoClock
 from planner.fusion.search import search
 from planner.fusion.types import Candidate, NoSchedule, Price, Problem, Schedule
@@ -209,7 +210,9 @@ def mismatch(seed: int, *, two_clock: bool, nodes: int) -> str | None:
         rule = TWO_BLOCKS if unrolled.cascades else ANY
         expected = least_sum(unrolled, unit_s, rule, with_launch=objective.with_launch)
     try:
-        schedule = search(problem, objective, easy_labels=rng.choice((0, 64)))
+        few = rng.choice((1, FEW_STATES))
+        space = explore(problem, order_free=objective.order_free, few_states=few)
+        schedule = search(problem, objective, space, easy_labels=rng.choice((0, 64)))
     except NoSchedule:
         return None if expected is None else f"seed {seed}: no schedule, expected {expected}"
     got = (schedule.total.uncovered, schedule.total.time_s)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.fusion.agreement import Counts, contracted, counted, homes, judged
+from planner.fusion.agreement import Counts, contracted, counted, homes, judged, reached
 
 
 def test_a_kernel_that_adds_nothing_new_only_repeats():
@@ -17,6 +17,13 @@ def test_operators_left_out_hand_their_edges_on():
     """a feeds a view that feeds b and c; the view is no operator of the comparison."""
     edges = [("a", "view"), ("view", "b"), ("view", "c"), ("b", "c")]
     assert contracted(edges, ["view"]) == (("a", "b"), ("a", "c"), ("b", "c"))
+
+
+def test_what_passes_on_is_looked_through():
+    """a feeds b, which passes on to c; c keeps what it reads from d."""
+    edges = [("a", "b"), ("b", "c"), ("c", "d")]
+    assert reached(edges, "a", {"b"}) == {"b", "c"}
+    assert reached(edges, "a", ()) == {"b"}
 
 
 def test_each_edge_is_fused_by_both_by_one_or_by_neither():

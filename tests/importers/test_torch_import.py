@@ -191,3 +191,37 @@ def test_an_operator_that_no_node_is_for_is_refused_by_name(tmp_path):
     torch.export.save(torch.export.export(Odd(), (torch.rand(4, 8),)), tmp_path / "odd.pt2")
     with pytest.raises(UsageError, match=r"1 × aten\.fft_rfft"):
         imported(tmp_path / "odd.pt2")
+
+
+def test_stacked_tensors_stay_part_of_the_model(tmp_path):
+    """Two halves, gated, stacked, squared: 2 × (4, 3) becomes (4, 2, 3)."""
+
+    class Stacked(torch.nn.Module):
+        def forward(self, x):
+            F = torch.nn.functional
+            return torch.stack((F.glu(x, -1), torch.sin(x[:, :3])), 1).square()
+
+    found, graph = saved(Stacked(), torch.rand(4, 6), tmp_path)
+    block = next(iter(found.data["blocks"].values()))
+    ops = [node["op"] for node in block["nodes"].values()]
+    assert ops == ["elementwise", "columns", "elementwise", "copy", "elementwise"]
+    (end,) = graph.kinds[0].outputs
+    assert [str(side) for side in graph.kinds[0].tensors[end].shape] == ["4", "2", "3"]
+
+
+def test_images_are_made_larger_by_neighbours_and_by_shuffling(tmp_path):
+    """(1, 4, 3, 3) doubled is (1, 4, 6, 6); four channels of that are one of (12, 12)."""
+
+    class Larger(torch.nn.Module):
+        def forward(self, x):
+            F = torch.nn.functional
+            return F.pixel_shuffle(F.interpolate(x, scale_factor=2.0, mode="nearest"), 2)
+
+    _, graph = saved(Larger(), torch.rand(1, 4, 3, 3), tmp_path)
+    (end,) = graph.kinds[0].outputs
+    assert [str(side) for side in graph.kinds[0].tensors[end].shape] == ["1", "1", "12", "12"]
+
+
+def saved(module, given, tmp_path):
+    torch.export.save(torch.export.export(module, (given,)), tmp_path / "net.pt2")
+    return imported(tmp_path / "net.pt2")

@@ -31,7 +31,13 @@ def test_a_compiled_model_runs_and_is_right(record):
     assert found.functions >= 1
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma-3", "moe", "mlp", "cnn", "vit", "bert"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("llama", "qwen3", "gemma-3", "moe", "mlp", "cnn", "vit", "bert"),
+        *("lstm", "unet", "mla", "pointnet", "highway", "deit"),
+    ],
+)
 def test_plans_group_as_cuda_rules_do(record, name):
     from planner.calibrate.compiled import compared
     from planner.spec.catalog import Catalog
@@ -43,3 +49,15 @@ def test_a_norm_and_the_sum_in_front_of_it_share_a_kernel(record):
     found = record(torch, "gpt-2", "triton")
     held = [origins for kind, origins in names(found) if kind == "loops"]
     assert any({"add_1", "layer_norm_1"} <= origins for origins in held)
+
+
+def test_a_bias_that_loops_read_is_taken_out_of_its_call(record):
+    """As on CUDA: each GELU of the MLP adds the bias of the product in front of it."""
+    held = [origins for kind, origins in names(record(torch, "mlp", "triton")) if kind == "loops"]
+    assert all({"linear", "gelu"} <= {name.split("_")[0] for name in each} for each in held)
+
+
+def test_a_product_and_a_sum_are_one_call_on_a_cpu(record):
+    """Twelve gates of a cell three times over: their sums are the names of calls."""
+    held = [origins for kind, origins in names(record(torch, "lstm", "cpp")) if kind == "extern"]
+    assert sum(any(name.startswith("add") for name in each) for each in held) == 12

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from planner.fusion.order import in_some_order
 from planner.plan.assemble import assemble
+from planner.plan.first_kernel import beside
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import ask
@@ -56,3 +58,49 @@ def test_kernels_come_with_a_tile_that_fits(plan):
         assert row.multiprocessors == 1
         assert 0 < row.kept_bytes <= 128 * 1024
         assert min(row.tile) >= 16
+
+
+def owners(*groups: str):
+    """An engine's kernels by the nodes they run; each letter is a node of block 0."""
+    kernels = [frozenset((0, node) for node in group) for group in groups]
+    return {node: (None, nodes) for nodes in kernels for node in nodes}
+
+
+def reads(*edges: str):
+    """``ab``: b reads a."""
+    return [((0, producer), (0, reader)) for producer, reader in edges]
+
+
+def test_a_new_kernel_that_waits_for_one_that_waits_for_it_is_in_no_order():
+    """x reads a, b reads y. The engine runs xy as one kernel; ab would wait for y, and xy for a.
+    With x and y alone, a new kernel of all four or one of a and x have an order.
+    """
+    edges = reads("ax", "yb")
+    new = {(0, "a"), (0, "b")}
+    assert not in_some_order(beside(new, owners("a", "b", "xy")), edges)
+    assert in_some_order(beside(new, owners("a", "b", "x", "y")), edges)
+    assert in_some_order(beside({(0, n) for n in "abxy"}, owners("a", "b", "xy")), edges)
+    assert in_some_order(beside({(0, "a"), (0, "x")}, owners("a", "b", "xy")), edges)
+
+
+def test_rings_may_lead_through_a_third_kernel_and_the_next_block():
+    """a → c, c with d of the next block in one kernel, d → e there, and e with f, which b reads."""
+    first, after = {(0, n) for n in "ab"}, [((0, "a"), (0, "c")), ((1, "d"), (1, "e"))]
+    edges = [*after, ((0, "f"), (0, "b"))]
+    kernels = [frozenset(each) for each in ([(0, "c"), (1, "d")], [(1, "e"), (0, "f")])]
+    found = {node: (None, nodes) for nodes in kernels for node in nodes}
+    found |= {node: (None, frozenset({node})) for node in first}
+    assert not in_some_order(beside(first, found), edges)
+    assert in_some_order(beside(first, found), edges[:-1])
+
+
+def test_nodes_that_a_split_kernel_leaves_run_alone():
+    """The engine's abc and de, a new kernel of b and d: a, c and e are left."""
+    groups = beside({(0, "b"), (0, "d")}, owners("abc", "de", "f"))
+    assert sorted("".join(sorted(n for _, n in each)) for each in groups) == [
+        "a",
+        "bd",
+        "c",
+        "e",
+        "f",
+    ]

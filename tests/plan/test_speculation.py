@@ -69,7 +69,10 @@ def test_n_grams_draft_for_nothing():
 def test_a_draft_model_runs_a_step_for_each_of_its_tokens():
     """Three decode steps of the draft at the same batch, and its memory beside the model's."""
     plan = planned(STEP, "speculation: {draft: llama-3.2-1b-instruct, tokens: 3, acceptance: 0.5}")
-    draft = planned("step: {decode: {batch: 8, context: 1001}}", model="llama-3.2-1b-instruct")
+    # vLLM captures drafting models in pieces
+    pieces = "backend: {name: vllm, flags: {cudagraph_mode: PIECEWISE}}"
+    step = "step: {decode: {batch: 8, context: 1001}}"
+    draft = planned(pieces, step, model="llama-3.2-1b-instruct")
     found, alone = plan.speculation, planned(STEP)
     assert found is not None
     assert found.draft_s == pytest.approx(3 * draft.step.time_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -116,6 +117,15 @@ def test_nothing_in_a_report_is_fetched():
     found = parsed(page("plan", plan_sheet(report_plans.plan())))
     assert not found.fetched
     assert not {"script", "link", "img", "iframe"} & set(found.names)
+
+
+def test_paper_is_light_whatever_the_screen_and_of_the_reader_s_own_size():
+    """Every ink that the dark theme sets is set again for paper."""
+    text = page("plan", pieces(example()))
+    dark, paper = (text.rpartition(media)[2] for media in ("scheme: dark)", "@media print"))
+    inks = set(re.findall(r"--[a-z-]+(?=:)", dark.partition("}")[0]))
+    assert inks == set(re.findall(r"--[a-z-]+(?=:)", paper.partition("}")[0])) >= {"--good"}
+    assert "size:" not in text.partition("@page")[2].partition("}")[0]
 
 
 def test_a_comparison_has_its_picture_after_the_verdict():

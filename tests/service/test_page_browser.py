@@ -11,6 +11,8 @@ import pytest
 from page_examples import MANY, Browser
 from service_examples import STATIC, latency_file, post_plan, served, settings
 
+from planner.service.tokens import tokens_of
+
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
@@ -19,9 +21,16 @@ pytestmark = [
 SHOTS = os.environ.get("PLANNER_SCREENSHOTS")
 """A folder for pictures of every page, for people to look at."""
 VIEWS = [(width, theme) for width in (360, 1440) for theme in ("light", "dark")]
-JUDGED = [(360, "dark"), (1440, "light")]
-"""Each width and each theme once by axe-core, which takes most of the time."""
+JUDGED = VIEWS if SHOTS else [(360, "dark"), (1440, "light")]
+"""Each width and each theme once by axe-core, which takes most of the time; all with pictures."""
+NARROW, WIDE = (JUDGED, JUDGED) if SHOTS else (JUDGED[:1], JUDGED[1:])
+TOKEN = "w" * 20
 AXE = "axe.run({resultTypes: ['violations']}).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0].html))"
+
+
+def named(view):
+    """What a test of a width and a theme is called."""
+    return f"{view[0]}-{view[1]}"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +100,7 @@ def look(chromium, place, axe, request):
     context.close()
 
 
-@pytest.mark.parametrize("look", VIEWS, indirect=True, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.mark.parametrize("look", VIEWS, indirect=True, ids=named)
 def test_from_a_fault_to_a_verdict(look, tmp_path):
     page, file = look.page, tmp_path / "latency.json"
     file.write_bytes(latency_file([1.0] * 30))
@@ -128,7 +137,54 @@ def test_from_a_fault_to_a_verdict(look, tmp_path):
     look.judged("verdict")
 
 
-@pytest.mark.parametrize("look", [(360, "dark")], indirect=True)
+@pytest.mark.parametrize("look", NARROW, indirect=True, ids=named)
+def test_a_sweep_is_begun_watched_cancelled_and_read(look):
+    page = look.page
+    page.goto("/sweeps")
+    page.fill("[name=over]", "nothing=1")
+    page.click("main button.main")
+    page.wait_for_selector("[role=alert]")
+    look.said.clear()  # browsers tell of every 422
+    look.judged("sweeps-fault")
+    page.fill("[name=over]", "backend.flags.max_num_seqs=1:16384:1")
+    page.click("main button.main")
+    page.wait_for_function("() => document.querySelector('progress')?.value > 0")
+    look.judged("sweep-running")
+    page.click("text=Cancel it")
+    page.wait_for_selector("text=cancelled")
+    page.goto("/sweeps")
+    page.fill("[name=over]", "gpu=rtx-4090,h100-sxm\nbatch=1:64")
+    page.click("main button.main")
+    page.wait_for_selector("text=These rows as CSV")
+    assert page.locator("tbody tr").count() == 2 * 7
+    look.judged("sweep")
+    page.goto("/sweeps")
+    look.judged("sweeps")
+
+
+@pytest.mark.parametrize("look", WIDE, indirect=True, ids=named)
+def test_what_guards_the_page_and_what_it_refuses(look, tmp_path):
+    """Signing in with a wrong token and a right one; a page that there is not."""
+    page, tokens = look.page, tokens_of(None, {"PLANNER_WRITE_TOKEN": TOKEN})
+    with served(settings(tmp_path / "guarded.db", tokens=tokens)) as place:
+        page.goto(f"{place}/plans")
+        assert page.url.endswith("/login?next=%2Fplans")
+        look.judged("login")
+        page.fill("[name=token]", "no token of this service")
+        page.click("main button")
+        page.wait_for_selector(".bad")
+        look.said.clear()  # browsers tell of every 401
+        look.judged("login-wrong")
+        page.fill("[name=token]", TOKEN)
+        page.click("main button")
+        page.wait_for_url("**/plans")
+        look.judged("plans-none")
+        page.goto(f"{place}/plans/abcdefabcdef")
+        look.said.clear()
+        look.judged("refused")
+
+
+@pytest.mark.parametrize("look", NARROW, indirect=True, ids=named)
 def test_a_what_if_a_filter_and_a_baseline(look, place):
     with Browser(base_url=place, timeout=30) as browser:
         browser.see("/")
@@ -155,6 +211,9 @@ def test_a_what_if_a_filter_and_a_baseline(look, place):
     page.click("main a:text-is('main')")
     look.pictures()
     look.judged("baseline")
+    for name in ("runs", "baselines"):
+        page.goto(f"/{name}")
+        look.judged(name)
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)

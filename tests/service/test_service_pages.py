@@ -12,6 +12,11 @@ from planner.service.pages.access import _own
 from planner.service.pages.look import assets, bar
 from planner.service.tokens import tokens_of
 
+MIXED = DECODE.replace(
+    "{decode: {batch: 4, context: 1024}}",
+    "{mixed: [{count: 4, new_tokens: 1, kv_tokens: 64}, {count: 1, new_tokens: 9, kv_tokens: 9}]}",
+)
+"""A step of both kinds, along which nothing is swept."""
 READ, WRITE = "r" * 20, "w" * 20
 
 
@@ -146,8 +151,8 @@ def test_charts_are_pictures_without_anything_the_policy_forbids(browser, made, 
 def test_a_chart_that_there_is_not_is_refused(browser, made):
     assert browser.get(f"{made}/charts/nothing.svg").status_code == 404
     assert browser.get(f"{made}/charts/modes.svg", params={"theme": "pink"}).status_code == 422
-    # a static batch has no decode step to sweep
-    assert "a sweep needs" in browser.get(f"{made}/charts/batch.svg").text
+    mixed = browser.fill("/plans", text=MIXED).headers["location"]
+    assert "a sweep needs" in browser.get(f"{mixed}/charts/batch.svg").text
 
 
 def test_no_page_holds_a_script_or_a_style_that_the_policy_would_stop(browser, made, run):

@@ -33,6 +33,12 @@ def gather(report, count):
     return len(bytearray(count))
 
 
+def chatter(report):
+    """Tells of its progress all the time, and never ends."""
+    while True:
+        report(0)
+
+
 def die(report):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -92,7 +98,8 @@ def test_errors_of_the_input_come_back_whole(loop, run, workers, error):
 
 
 @pytest.mark.parametrize(
-    ("job", "timeout_s"), [((sleep, 60), 0.3), ((gather, 2**31), 60), ((die,), 60)]
+    ("job", "timeout_s"),
+    [((sleep, 60), 0.3), ((chatter,), 0.3), ((gather, 2**31), 60), ((die,), 60)],
 )
 def test_a_job_that_takes_too_much_is_refused_and_its_worker_replaced(
     loop, run, workers, job, timeout_s

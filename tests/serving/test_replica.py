@@ -61,6 +61,18 @@ def test_an_asynchronous_scheduler_has_formed_the_next_step_already():
     assert history(served(demand, server(asynchronous=False)))[1] == (2, 2)
 
 
+def test_prompts_wait_for_others_so_many_steps_at_most():
+    # the second is seen at 2 and waits from 2 to 6: its prompt runs at 6-7
+    gathering = {"hold_steps": 4, "hold_share": 0.9}
+    demand = trace((0, 100, 30), (1.5, 100, 1))
+    assert history(served(demand, server(**gathering)))[1] == (7, 7)
+    # a third at 3.5: 1 + 100 + 850 tokens of 1,000 are enough, at 4
+    demand = trace((0, 100, 30), (1.5, 100, 1), (3.5, 850, 1))
+    assert history(served(demand, server(**gathering)))[1:] == [(5, 5), (5, 5)]
+    # nobody waits where nothing decodes
+    assert history(served(trace((0, 100, 1)), server(**gathering))) == [(1, 1)]
+
+
 def test_no_more_sequences_run_than_the_engine_takes():
     # the third prompt can start when the first two are done, at 3
     demand = trace((0, 10, 3), (0, 10, 3), (0, 10, 3))

@@ -167,6 +167,26 @@ def test_an_engine_that_polls_seldom_lets_requests_wait():
     assert seldom.first_s - often.first_s == pytest.approx(14.5 * seldom.step_s, rel=0.01)
 
 
+def test_prompts_that_wait_for_others_come_together():
+    """0.9 of 2,048 tokens are two prompts of 1,000. With d sequences of 100 steps the second comes
+    after 100 / d steps, and one of two waits as long, the other not: of three quarters on average,
+    for others that come meanwhile wait half of it, (1 + 1 / 2) / (1 + 1).
+    """
+    asked = ClosedLoop(8, 1000, 101, spread=0.2)
+    gathering = replace(MIXING, hold_steps=30, hold_share=0.9)
+    found = steady(Made(scheduler=gathering), asked, 8, WIDE).mixture
+    assert found.prompts.count == 2
+    assert found.running == pytest.approx(0.5 + 0.75 * 100 / found.decoding)
+    # at most five steps: 5 · (1 + 5 d / 200) / (1 + 5 d / 100) of them
+    soon = steady(Made(scheduler=replace(gathering, hold_steps=5)), asked, 8, WIDE).mixture
+    each = 5 * soon.decoding / 100
+    assert soon.running == pytest.approx(0.5 + 5 * (1 + each / 2) / (1 + each))
+    # users in step come together: two prompts are there, and one user is alone
+    alike = ClosedLoop(8, 1000, 101)
+    assert steady(Made(scheduler=gathering), alike, 8, WIDE).mixture.running == 0
+    assert steady(Made(scheduler=gathering), asked, 1, WIDE).mixture.running == 0
+
+
 def test_a_short_run_is_partly_its_beginning():
     """4 users, 8 requests: half of them begin at once. Two prompts of 1,000 to a step of 30 ms:
     60 ms for all, 60 · 5 / 8 = 37.5 ms on average until the first token.

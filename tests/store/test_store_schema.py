@@ -101,9 +101,9 @@ def test_a_created_store_equals_a_migrated_one(url, tmp_path, request):
         server = request.getfixturevalue("server")
         other = migrated(server.fresh_schema())
         assert server.schema(url) == server.schema(other)
-        assert server.schema(url).count("CREATE TABLE") == 7
+        assert server.schema(url).count("CREATE TABLE") == 8
     assert described(url) == described(other)
-    assert len(described(url)) == 5 * 7  # five questions, six tables of ours and alembic's
+    assert len(described(url)) == 5 * 8  # five questions, seven tables of ours and alembic's
     assert contents(url, "alembic_version") == contents(other, "alembic_version")
     assert contents(url, "schema_release")[-1] == contents(other, "schema_release")[-1]
 

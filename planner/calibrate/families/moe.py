@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
+from planner.calibrate.devices import gpu_device
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
 from planner.cost.kernels.moe import MODEL, MoeShape
@@ -58,6 +59,18 @@ balanced rows touch fewer experts than the columns say."""
 RAW_TRITON = {(4096, 14336), (6144, 16384), (2816, 704)}
 """Hidden and intermediate of models whose SGLang rows with expert parallelism sent pairs of other
 ranks to expert 0."""
+
+_UNTUNED = (
+    "measured outside the engine's autotuner, which serving runs at its start: the same generated "
+    "kernels take 0.3 to 0.5 of it under vLLM and SGLang"
+)
+"""Of TensorRT-LLM's generated kernels with MXFP4 weights and 16-bit inputs.
+
+`collect_moe.py` of collector/trtllm (github.com/ai-dynamo/aiconfigurator, commit 006afd7) tunes
+every format but this one, ``moe_type != "w4a16_mxfp4"``. On Hopper its kernels are Triton's, which
+need no tuner.
+"""
+_BLACKWELL = {"blackwell", "blackwell-ultra"}
 
 
 @dataclass(frozen=True)
@@ -172,7 +185,13 @@ def _rows(part: Part) -> Rows:
         lint=flags,
         kept=lint.kept(flags, len(merged.time_s)),
         merged=merged.repeats,
+        rejected=_UNTUNED if _untuned(part) else "",
     )
+
+
+def _untuned(part: Part) -> bool:
+    generated = (part.table.engine, part.variant) == ("tensorrt-llm", "trtllm_mxfp4")
+    return generated and gpu_device(part.table.gpu).architecture in _BLACKWELL
 
 
 def _gated(part: Part) -> Mask:

@@ -24,6 +24,13 @@ set_option = click.option(
     shell_complete=completing.settings,
     help="Change a field of the file, as in step.decode.batch=32. May be repeated.",
 )
+theme_option = click.option(
+    "--theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="The ground a chart is drawn for.",
+)
 catalog_option = click.option(
     "--catalog",
     "catalogs",

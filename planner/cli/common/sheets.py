@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.common.subjects import ChoiceSubject, PlanSubject, Subject
+from planner.cli.common.subjects import ChoiceSubject, HistorySubject, PlanSubject, Subject
 from planner.plan.diff import PlanDiff
 from planner.report.choice_sheet import choice_about, choice_sheet, choice_title
 from planner.report.pieces import Piece
-from planner.report.sheets import diff_sheet, gpus_sheet, plan_sheet, plan_title
+from planner.report.sheets import (
+    diff_sheet,
+    gpus_sheet,
+    history_sheet,
+    plan_sheet,
+    plan_title,
+)
 
 if TYPE_CHECKING:
     from planner.charts.theme import Theme
@@ -19,7 +25,10 @@ def sheet(found: Subject, *, pictures: bool) -> tuple[str, tuple[Piece, ...]]:
     """Title and pieces of a report. Raises UsageError where pictures are wanted without Altair."""
     if isinstance(found, PlanSubject):
         shown = _plan_pictures(found) if pictures else {}
-        return plan_title(found.plan), plan_sheet(found.plan, found.advice, shown)
+        told = plan_sheet(found.plan, found.advice, shown, found.runs)
+        return plan_title(found.plan), told
+    if isinstance(found, HistorySubject):
+        return "Measured and predicted", history_sheet(found.rows, _runs(found.rows, pictures))
     if isinstance(found, ChoiceSubject):
         shown = _choice_picture(found.document) if pictures else {}
         return choice_title(found.document), choice_sheet(found.document, shown.get("front"))
@@ -35,7 +44,18 @@ def _plan_pictures(found: PlanSubject) -> dict[str, str]:
     from planner.charts.files import inline_svg
 
     charts = drawable(found.plan, found.question)
-    return {kind: inline_svg(chart) for kind, chart in charts.items()}
+    shown = {kind: inline_svg(chart) for kind, chart in charts.items()}
+    return shown | _runs(found.runs, pictures=True)
+
+
+def _runs(rows: Sequence[Mapping[str, Any]], pictures: bool) -> dict[str, str]:
+    """Recorded runs over what was predicted, where there are any."""
+    if not pictures or not rows:
+        return {}
+    from planner.charts.files import inline_svg
+    from planner.charts.history import history_chart
+
+    return {"history": inline_svg(history_chart(rows))}
 
 
 def _one(kind: str, found: Any) -> dict[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.common.planning import named_plan
 from planner.desk import archive
 from planner.desk.comparing import plans_on
+from planner.desk.history import MOST_RUNS, history_rows, recorded
 from planner.errors import UsageError
 from planner.plan.advice import Advice, advise
 from planner.plan.diff import GpuColumn, PlanDiff, diff, side_by_side
@@ -25,7 +27,7 @@ from planner.spec.question import CostModel, Question, ask
 if TYPE_CHECKING:
     from planner.spec.catalog import Catalog
 
-KINDS = ("plan", "diff", "gpus", "choose")
+KINDS = ("plan", "diff", "gpus", "choose", "history")
 """Of documents that commands print with ``--json``, those that can be read back."""
 
 
@@ -46,6 +48,8 @@ class PlanSubject:
     plan: Plan
     question: Question
     advice: tuple[Advice, ...] | None
+    runs: tuple[Mapping[str, Any], ...] = ()
+    """Rows of the history of a stored plan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +59,14 @@ class ChoiceSubject:
     document: Mapping[str, Any]
 
 
-Subject = PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject
+@dataclass(frozen=True, eq=False)
+class HistorySubject:
+    """What ``planner history --json`` printed, moments as datetimes."""
+
+    rows: tuple[Mapping[str, Any], ...]
+
+
+Subject = PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject | HistorySubject
 
 
 def subject(names: Sequence[str], gpus: str | None, asked: Asked) -> Subject:
@@ -93,7 +104,26 @@ def named(name: str, asked: Asked) -> PlanSubject:
 
     with open_store(asked.db) as store:
         plan, advice = archive.restored(store.plan(name))
-    return PlanSubject(plan, _question(plan, asked), advice)
+        runs = history_rows(store, MOST_RUNS, plan_id=plan.plan_id)
+    return PlanSubject(plan, _question(plan, asked), advice, tuple(runs))
+
+
+def runs_of(
+    names: Sequence[str], baseline: str | None, asked: Asked
+) -> Sequence[Mapping[str, Any]]:
+    """Recorded runs: of a stored plan, of a baseline, of what a command printed, or the newest.
+
+    Raises UsageError for more than one of these.
+    """
+    if len(names) > 1 or (names and baseline):
+        raise UsageError("a history is of one plan, or of one baseline", "leave the others out")
+    document = _document(names[0]) if names else None
+    if document is None:
+        return recorded(asked.db, plan=names[0] if names else None, baseline=baseline)
+    found = _restored(document, asked)
+    if not isinstance(found, HistorySubject):
+        raise UsageError(f"{names[0]} is no history", "`planner history --json` prints one")
+    return found.rows
 
 
 def _plan(name: str, asked: Asked) -> Plan:
@@ -126,6 +156,8 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
     try:
         if kind == "choose":
             return ChoiceSubject(document)
+        if kind == "history":
+            return HistorySubject(tuple(map(_dated, document["rows"])))
         if kind == "diff":
             return restore(PlanDiff, document)
         if kind == "gpus":
@@ -136,6 +168,11 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
         raise UsageError(f"the file is no whole {kind}: {error}", hint) from error
     advice = None if listed is None else tuple(restore(Advice, row) for row in listed)
     return PlanSubject(plan, _question(plan, asked), advice)
+
+
+def _dated(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of a history as it was before it was printed."""
+    return {**row, "recorded_at": datetime.fromisoformat(row["recorded_at"])}
 
 
 def _question(plan: Plan, asked: Asked) -> Question:

@@ -102,6 +102,17 @@ VARIANTS = {
 """As ``<kernel>_<format>``: ``triton_bf16``, ``trtllm_nvfp4``."""
 
 
+def as_wide(format_: str) -> list[str]:
+    """Formats of experts that multiply in the same and keep a weight in as many bits."""
+    own = KINDS[format_]
+    return [
+        name
+        for name, kind in KINDS.items()
+        if kind.operand == own.operand
+        and int(8 * kind.bytes_per_weight) == int(8 * own.bytes_per_weight)
+    ]
+
+
 def time_s(
     variant: str,
     shape: MoeShape,

@@ -3,51 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from planner.importers.exported.types import Step, Value, Weight
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a torch.export graph."""
-
-    node: Any
-    target: str
-    """As in ``aten.linear``."""
-    values: dict[str, Value]
-    weights: dict[str, Weight]
-    parts: dict[str, list[str]]
-    """Names of the tensors of each call that returns several."""
-
-    def argument(self, position: int, name: str = "", default: Any = None) -> Any:
-        """An argument by place or by name."""
-        if position < len(self.node.args):
-            return self.node.args[position]
-        return self.node.kwargs.get(name, default)
-
-    def tensor(self, position: int, name: str = "") -> str:
-        """The name of a tensor argument; numbers are stored as tensors of one element."""
-        return self.named(self.argument(position, name))
-
-    def named(self, value: Any) -> str:
-        """The name of a tensor, or of a number that becomes one."""
-        if value is None:
-            return ""
-        if hasattr(value, "name"):
-            return str(value.name)
-        name = f"number_{value}"
-        held = (float(value),) if isinstance(value, int | float) else None
-        self.weights.setdefault(name, Weight(name, (), "fp32", parameter=False, numbers=held))
-        return name
-
-    def step(self, op: str, *inputs: str, **attributes: Any) -> Step:
-        """The step it becomes."""
-        while inputs and not inputs[-1]:
-            inputs = inputs[:-1]
-        return Step(self.node.name, op, inputs, (self.node.name,), attributes)
-
+from planner.importers.exported.aten_several import join, pick, split
+from planner.importers.exported.call import Call
+from planner.importers.exported.types import Step
 
 Reader = Callable[[Call], Iterator[Step]]
 
@@ -59,6 +18,9 @@ _SAME = {
     "Tanh": "tanh",
     "Neg": "neg",
     "Abs": "abs",
+    "Square": "square",
+    "DepthToSpace": "pixel_shuffle",
+    "SpaceToDepth": "pixel_unshuffle",
     "Exp": "exp",
     "Log": "log",
     "Sqrt": "sqrt",
@@ -84,6 +46,8 @@ _SAME = {
     "Expand": "expand expand_as repeat repeat_interleave",
     "Slice": "slice select narrow",
     "Pad": "pad constant_pad_nd",
+    "ResizeNearest": "upsample_nearest1d upsample_nearest2d upsample_nearest3d",
+    "Glu": "glu",
     "Roll": "roll",
     "ReduceMean": "mean",
     "ReduceSum": "sum",
@@ -207,25 +171,6 @@ def _pool(call: Call) -> Iterator[Step]:
     yield call.step("AveragePool", call.tensor(0), kernel_shape=window)
 
 
-def _join(call: Call) -> Iterator[Step]:
-    yield call.step("Concat", *(call.named(part) for part in call.argument(0)))
-
-
-def _split(call: Call) -> Iterator[Step]:
-    """Several tensors of one: each is a step where it is picked."""
-    call.parts[call.node.name] = [call.tensor(0)]
-    yield from ()
-
-
-def _pick(call: Call) -> Iterator[Step]:
-    """One result of a call that has several: a part of a split, else the first."""
-    source, position = call.argument(0).name, call.argument(1)
-    if source in call.parts:
-        yield call.step("Slice", call.parts[source][0])
-    elif position == 0:
-        yield call.step("Identity", source)
-
-
 def _mixed(call: Call) -> Iterator[Step]:
     """Input + mat1·mat2, as a projection whose weights lie the other way round."""
     yield call.step("Gemm", call.tensor(1), call.tensor(2), call.tensor(0))
@@ -256,8 +201,7 @@ _OWN: dict[str, Reader] = {
     ),
     "index": _index,
     "scaled_dot_product_attention": _attention,
-    "cat": _join,
-    "concat": _join,
+    **dict.fromkeys(("cat", "concat", "stack"), join),
     "where": _many("Where", 3),
     "masked_fill": _many("Where", 3),
     "adaptive_avg_pool1d": _one("ReduceMean"),
@@ -267,7 +211,7 @@ _OWN: dict[str, Reader] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), _convolution),
     **dict.fromkeys(("max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d"), _pool),
-    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind"), _split),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk", "unbind"), split),
     **dict.fromkeys(("arange", "full", "zeros", "ones", "scalar_tensor", "zeros_like"), _side),
     **dict.fromkeys(("ones_like", "full_like", "new_ones", "new_zeros", "eye"), _side),
 }
@@ -281,7 +225,7 @@ _TABLE: dict[str, Reader] = {
 def read_call(call: Call) -> Iterator[Step]:
     """The steps that a call becomes; one that has no reader keeps its own name, to be refused."""
     if "getitem" in call.target:
-        return _pick(call)
+        return pick(call)
     space, _, rest = call.target.partition(".")
     name = rest.split(".")[0]
     if space != "aten":  # sizes' arithmetic, assertions
@@ -289,6 +233,5 @@ def read_call(call: Call) -> Iterator[Step]:
         return _side(call) if not hasattr(held, "shape") else iter([call.step(call.target)])
     reader = _TABLE.get(name)
     if reader is None:
-        tensors = [a.name for a in call.node.args if hasattr(a, "name")]
-        return iter([call.step(f"aten.{name}", *tensors)])
+        return iter([call.step(f"aten.{name}", *call.tensors())])
     return reader(call)

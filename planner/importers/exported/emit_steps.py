@@ -57,6 +57,7 @@ FLOPS = {
             "Trilu",
             "BitwiseAnd",
             "BitwiseOr",
+            "Square",
         ],
         1,
     ),
@@ -85,6 +86,8 @@ FLOPS = {
     ),
 }
 """Vector FLOPs an element: one for an addition, four for what a special-function unit computes."""
+SIZED = {"ResizeNearest": 1, "Glu": 7}
+"""Likewise, of steps that write other sides: a copy of neighbours; x1 · sigmoid(x2)."""
 REDUCTIONS = frozenset(
     [
         "ReduceMean",
@@ -141,6 +144,14 @@ def elementwise(out: Emission, step: Step) -> None:
             "elementwise", step, streams, shape, flops=flops, weights=weights or None, tied=tied,
             shape=stated,
         )  # fmt: skip
+
+
+def sized(out: Emission, step: Step) -> None:
+    """A step of one tensor that writes more or fewer elements than it reads."""
+    shape = out.shape_of(step)
+    flops = SIZED[step.op]
+    said = {"flops": flops if flops != 1 else None, "shape": list(shape)}
+    out.node("elementwise", step, out.graph.streams(step)[:1], shape, **said)
 
 
 def _third(out: Emission, step: Step) -> tuple[int, bool | None]:

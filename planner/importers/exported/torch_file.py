@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import UsageError
-from planner.importers.exported.aten import Call, read_call
+from planner.importers.exported.aten import read_call
+from planner.importers.exported.call import Call
 from planner.importers.exported.masks import is_triangle, may_be_mask
 from planner.importers.exported.types import Export, Side, Sides, Step, Value, Weight
 

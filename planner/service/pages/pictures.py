@@ -35,8 +35,9 @@ class Picture:
 
 def of_plan(plan: Plan, result_hash: str) -> tuple[Picture, ...]:
     """The charts that a plan may have. Another answer of our model has other addresses."""
-    load = plan.deployment.get("step") or {}
-    without = set() if load.get("decode") else {"batch", "context"}
+    step = plan.deployment.get("step") or {}
+    swept = step.get("decode") or step.get("prefill") or plan.deployment.get("workload")
+    without = set() if swept else {"batch", "context"}
     without |= set() if plan.order else {"timeline"}
     place = f"/plans/{plan.plan_id}/charts"
     return tuple(

@@ -15,7 +15,7 @@ from planner.service import jobs, models
 from planner.service.desk import Desk, Served
 from planner.service.models import API, EXAMPLE_DEPLOYMENT, answer, problems
 from planner.service.problems import busy
-from planner.service.sweeps import Asked, Sweep
+from planner.service.sweep import Asked, Sweep
 from planner.spec.question import CostModel
 
 router = APIRouter(prefix=API, tags=["sweeps"])
@@ -67,17 +67,22 @@ class SweepRequest(BaseModel):
 async def begin(desk: Served, asked: SweepRequest) -> Response:
     """As `planner sweep`. `/sweeps/{id}/events` tells of its progress."""
     raw = asked.deployment.encode("utf-8", "replace")
-    limits = desk.settings.limits
-    total = await desk.workers.call(
-        jobs.sweep_rows, raw, tuple(asked.sets), tuple(asked.over), timeout_s=limits.plan_s
-    )
     what = Asked(raw, tuple(asked.over), tuple(asked.sets), asked.sort, asked.top, asked.cost_model)
-    sweep = desk.sweeps.begin(what, total)
+    sweep = await begun(desk, what)
     return answer("sweep-task", _document(sweep), 202, f"{API}/sweeps/{sweep.sweep_id}")
 
 
+async def begun(desk: Desk, what: Asked) -> Sweep:
+    """A sweep, queued. Raises what is wrong with it without any axis, and Refused."""
+    timeout_s = desk.settings.limits.plan_s
+    total = await desk.workers.call(
+        jobs.sweep_rows, what.deployment, what.sets, what.over, timeout_s=timeout_s
+    )
+    return await desk.sweeps.begin(what, total)
+
+
 def _document(sweep: Sweep) -> dict[str, Any]:
-    return {**sweep.head(), "summary": sweep.summary}
+    return {**sweep.head(), "summary": sweep.summary if sweep.status == "done" else None}
 
 
 @router.get(
@@ -87,8 +92,8 @@ def _document(sweep: Sweep) -> dict[str, Any]:
     response_model=None,
 )
 async def list_(desk: Served) -> Response:
-    """Those that run, and the last that ended; a restart forgets them."""
-    return answer("sweeps", {"sweeps": [sweep.head() for sweep in desk.sweeps.newest()]})
+    """Those that run, and the last that ended, of every service of this store."""
+    return answer("sweeps", {"sweeps": [sweep.head() for sweep in await desk.sweeps.newest()]})
 
 
 @router.get(
@@ -99,7 +104,7 @@ async def list_(desk: Served) -> Response:
 )
 async def one(desk: Served, sweep_id: SweepId) -> Response:
     """`summary` is what `planner sweep --json` prints."""
-    return answer("sweep-task", _document(desk.sweeps.find(sweep_id)))
+    return answer("sweep-task", _document(await desk.sweeps.find(sweep_id)))
 
 
 @router.delete(
@@ -110,7 +115,7 @@ async def one(desk: Served, sweep_id: SweepId) -> Response:
 )
 async def cancel(desk: Served, sweep_id: SweepId) -> Response:
     """One that has ended stays as it is."""
-    sweep = desk.sweeps.find(sweep_id)
+    sweep = await desk.sweeps.find(sweep_id)
     await desk.sweeps.cancel(sweep)
     return answer("sweep-task", _document(sweep))
 
@@ -129,7 +134,7 @@ async def cancel(desk: Served, sweep_id: SweepId) -> Response:
 )
 async def events(desk: Served, sweep_id: SweepId) -> Response:
     """Each event is the whole state, so that one that is missed is not missing."""
-    sweep = desk.sweeps.find(sweep_id)
+    sweep = await desk.sweeps.find(sweep_id)
     if desk.sweeps.watching >= desk.settings.limits.streams:
         raise busy("too many clients watch sweeps")
     headers = {"X-Accel-Buffering": "no"}

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from planner.dtypes import DType
 from planner.spec.kinds.base import CatalogSpec, Conditions, Expression, Name, Pattern, Scalar, Spec
-from planner.spec.kinds.choices import BytesChoice, Choice, ListSpelling, TimeChoice
+from planner.spec.kinds.capture import CaptureSpec, KernelName
+from planner.spec.kinds.choices import Choice
 from planner.spec.kinds.host import HostSpec
 from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
@@ -93,7 +94,7 @@ class FusionRule(Spec):
         description="Operators that join no group by classes; `*` matches any run of characters",
     )
     loops: LoopRule | None = Field(
-        None, description="How a compiler joins loops, of groups by classes"
+        None, description="How a compiler joins loops; a pattern with it fits sums left to calls"
     )
     extra_launches: int = Field(0, ge=0, description="Launches beyond the first")
     kernel: str | None = Field(
@@ -151,20 +152,6 @@ class FormatRule(Spec):
     note: str | None = None
 
 
-class KernelName(Spec):
-    """The engine's name for an operator that runs on its own."""
-
-    op: str | tuple[str, ...]
-    id: str | tuple[str, ...] | None = None
-    when: Conditions = Field(default_factory=dict)
-    engine_name: str
-    profile_patterns: tuple[Pattern, ...] = ()
-    launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
-    kernel: str | None = Field(
-        None, description="Which kernel of the models of routed experts it is, as in `triton`"
-    )
-
-
 class ContextRule(Spec):
     """A kind of attention whose contexts the engine spreads over ranks."""
 
@@ -208,60 +195,6 @@ class SequenceRule(Spec):
     min_tokens: Expression = Field("1", description="Least tokens of a step, over flags")
     source: str
     note: str | None = None
-
-
-class CaptureMode(Spec):
-    """Which CUDA Graph mode runs under which conditions."""
-
-    when: Conditions = Field(default_factory=dict)
-    mode: Literal["none", "piecewise", "full"]
-    source: str | None = None
-    note: str | None = None
-
-
-class SizeRange(Spec):
-    """Capture sizes first, first+step, … up to last (at most `cap`), both ends in."""
-
-    first: Expression = Field(description="Over flags, and `cap`")
-    last: Expression = Field(description="Over flags, and `cap`")
-    step: int = Field(ge=1)
-
-
-class CaptureSizes(Spec):
-    """The engine's own rule for the batch sizes it captures."""
-
-    when: Conditions = Field(default_factory=dict)
-    cap: Expression = Field(description="Largest size, over flags: `min(max_num_seqs * 2, 512)`")
-    sizes: tuple[int, ...] = ()
-    ranges: tuple[SizeRange, ...] = ()
-    powers_of_two_from: int | None = Field(
-        None, ge=1, description="Every power of two from here up to `cap`"
-    )
-    extra: tuple[Expression, ...] = Field(
-        (), description="Further sizes over flags, and `cap`; those above `cap` are left out"
-    )
-    full_cap: Expression | None = Field(
-        None, description="Largest size with a full graph, where it differs"
-    )
-    source: str | None = None
-
-
-class CaptureSpec(Spec):
-    """How the engine captures CUDA Graphs."""
-
-    modes: tuple[CaptureMode, ...] = Field(min_length=1)
-    available: tuple[CaptureMode, ...] = Field(
-        (), description="Modes the engine can run at all, beside those its flags select"
-    )
-    splits: tuple[KernelName, ...] = Field((), description="Operators that split a piecewise graph")
-    outside: tuple[str, ...] = Field((), description="Names of nodes that no graph holds")
-    sizes: tuple[CaptureSizes, ...] = Field(
-        (), description="The first whose conditions hold; without any, each size met is captured"
-    )
-    pads: tuple[Choice, ...] = Field((), description="Whether a batch is padded to a captured size")
-    graph_time: tuple[TimeChoice, ...] = Field((), description="Time to capture one graph")
-    graph_memory: tuple[BytesChoice, ...] = Field((), description="GPU memory of one graph")
-    spelling: tuple[ListSpelling, ...] = Field((), description="How captured sizes are chosen")
 
 
 class BackendSpec(CatalogSpec):

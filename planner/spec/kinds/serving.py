@@ -109,6 +109,15 @@ class ServingSpec(Spec):
     poll_steps: Choices = Field(
         min_length=1, description="Decode steps between two looks at what has arrived"
     )
+    hold_steps: Choices = Field(
+        default=(),
+        description="Decode steps at most that new prompts wait for others to come, 0 for none;"
+        " by default none",
+    )
+    hold_share: Choices = Field(
+        default=(),
+        description="Share of `tokens` with which they wait no longer, a number or a flag's name",
+    )
     decode_steps: Choices = Field(
         min_length=1, description="Decode steps that are run for each time the scheduler is asked"
     )

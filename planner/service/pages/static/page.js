@@ -93,3 +93,20 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("[aria-busy]")) form.removeAttribute("aria-busy");
 });
+
+// A sweep that runs: how far it is, and its rows once it has ended.
+const progress = document.getElementById("progress");
+if (progress) {
+  const events = new EventSource(progress.dataset.events);
+  events.addEventListener("progress", (event) => {
+    const sweep = JSON.parse(event.data);
+    progress.querySelector(".state").textContent = sweep.status;
+    progress.querySelector(".rows").textContent = sweep.rows.toLocaleString("en");
+    progress.querySelector("progress").value = sweep.rows;
+  });
+  events.addEventListener("end", () => {
+    events.close();
+    location.reload();
+  });
+  window.addEventListener("pagehide", () => events.close());
+}
