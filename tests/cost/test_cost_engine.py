@@ -47,7 +47,7 @@ def test_whole_flags_are_what_expressions_can_count_with():
         "max_seqs": 10,
         "verified": 1,  # tokens of each sequence in a decode step
     }
-    assert engine(max_seqs=0).whole_flags == {"max_tokens": 1000}
+    assert engine(max_seqs=0).whole_flags == {"max_tokens": 1000, "verified": 1}
 
 
 def test_turning_flags_leaves_the_engine_as_it_was():
