@@ -19,7 +19,7 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, together, walked_rows
+from planner.cost.parts import Part, attention_shape, sums_rows_of_ranks, together, walked_rows
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -80,7 +80,8 @@ class CalibratedEstimator:
             family = next(filter(None, (unfitted(node) for node, _ in kernel.nodes)), None)
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
-        core_s = together(parts, overlap=kernel.overlaps) + stream_s - stream.floor_s
+        started_s = 0.0 if sums_rows_of_ranks(kernel.nodes) else stream.floor_s
+        core_s = together(parts, overlap=kernel.overlaps) + stream_s - started_s
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
             parts[0].floor_s,
@@ -271,13 +272,8 @@ class CalibratedEstimator:
     ) -> Number:
         if is_array(*vars(shape).values()):
             return model.time_s(fitted.variant, shape, self.device, fitted.values)
-        key = (
-            model.family,
-            fitted.variant,
-            fitted.source,
-            fitted.values.get("matrix_share"),
-            shape,
-        )
+        share = fitted.values.get("matrix_share")
+        key = (model.family, fitted.variant, fitted.source, share, shape)
         if key not in self._seen:
             time_s = model.time_s(fitted.variant, shape, self.device, fitted.values)
             self._seen[key] = (float(time_s), fitted)

@@ -42,8 +42,12 @@ def test_defaults_follow_the_version_and_flags_override_them():
 
 
 def test_whole_flags_are_what_expressions_can_count_with():
-    assert engine(eager=True).whole_flags == {"max_tokens": 1000, "max_seqs": 10}
-    assert engine(max_seqs=0).whole_flags == {"max_tokens": 1000}
+    assert engine(eager=True).whole_flags == {
+        "max_tokens": 1000,
+        "max_seqs": 10,
+        "verified": 1,  # tokens of each sequence in a decode step
+    }
+    assert engine(max_seqs=0).whole_flags == {"max_tokens": 1000, "verified": 1}
 
 
 def test_turning_flags_leaves_the_engine_as_it_was():
