@@ -92,6 +92,7 @@ def _embedding_share(plan: Plan) -> float:
 
 FIGURES: Mapping[str, Callable[[Plan, ModelGraph], float]] = {
     "parameters": lambda plan, _: plan.model.parameters,
+    "text_parameters": lambda plan, _: plan.model.parameters - plan.model.tower_parameters,
     "active_parameters": lambda plan, _: plan.model.active_parameters,
     "kv_bytes_per_token": lambda plan, _: plan.model.kv_bytes_per_token,
     "kv_bytes": lambda plan, _: _kv_bytes(plan),

@@ -65,8 +65,11 @@ _NVFP4_ONLY: Mapping[str, list[str]] = {
 }
 """Modules that NVIDIA's NVFP4 checkpoints quantise, of models where these are not all; the rest is
 BF16. All these files are among aiconfigurator-core 0.12.0's model_configs."""
-_SMALL = [{"match": ["in_proj_a", "in_proj_b"], "weights": "bf16", "activations": "bf16"}]
-"""Too narrow for blocks of 128 (recalled: modules_to_not_convert of Qwen3.5-397B-A17B-FP8)."""
+_SMALL = [
+    {"match": ["in_proj_a", "in_proj_b", "vision-*"], "weights": "bf16", "activations": "bf16"}
+]
+"""Too narrow for blocks of 128, and the vision tower (recalled: modules_to_not_convert of
+Qwen3.5-397B-A17B-FP8)."""
 
 MINIMAX_WIDE = (0, 19)
 """vLLM from which on MiniMax's scripts of Blackwell have FP8 caches and wide steps."""

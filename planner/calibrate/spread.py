@@ -97,7 +97,7 @@ def _cell(answer: Answer) -> str:
 def _traits(answer: Answer) -> dict[str, str]:
     plan = answer.plan
     own = sum(row.share for row in plan.kernels if row.evidence in {"calibrated", "measured-here"})
-    mixture = plan.model.active_parameters != plan.model.parameters
+    mixture = plan.model.mixture
     load = "a static batch" if plan.workload else "a step"
     if plan.serving:
         load = "one user" if plan.serving.concurrency == 1 else "several users"

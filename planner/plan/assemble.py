@@ -173,6 +173,7 @@ def _model(prepared: Prepared) -> ModelSummary:
         kv_bytes_per_token(whole),
         model.max_context,
         state_bytes_per_sequence(whole),
+        parameters(whole) - parameters(whole.alone),
     )
 
 

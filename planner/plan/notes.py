@@ -10,8 +10,9 @@ from planner.capture.types import MODES
 from planner.cost.engine import Engine
 from planner.cost.fitted import Fitted
 from planner.plan.memory_types import MemoryPlan
-from planner.plan.prepare import Prepared
+from planner.plan.prepare import Prepared, whole_graph
 from planner.plan.solve import SolvedStep
+from planner.plan.towers import text_alone
 from planner.spec.conditions import version_key
 from planner.spec.question import Question
 from planner.units import show_seconds
@@ -45,6 +46,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    found += _towers(prepared, solved.engine)
     found += _crowded(question)
     found += _uncaptured(solved)
     found += _pipeline(prepared, solved)
@@ -56,6 +58,11 @@ def notes(
     found += _other_runs(prepared, solved.engine)
     found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _towers(prepared: Prepared, engine: Engine) -> Iterator[str]:
+    if rule := text_alone(whole_graph(prepared), engine):
+        yield f"{engine.spec.title} holds no tower here: {rule.note}"
 
 
 def _crowded(question: Question) -> Iterator[str]:

@@ -28,6 +28,7 @@ from planner.plan.load import StepLoad, step_load
 from planner.plan.memo import remembered
 from planner.plan.precision import scheme_of
 from planner.plan.refusals import check_refusals
+from planner.plan.towers import held
 from planner.spec.origin import Origin
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
@@ -118,9 +119,9 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
     check_refusals(deployment, seen)
     if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
         check_context(deployment, seen, _on_one_rank(question, chosen))
-    graph = _graph(question, chosen, layout)
+    graph = held(_graph(question, chosen, layout), seen, deployment)
     check_experts(deployment, graph)
-    whole, stages = _staged(question, (chosen, layout), graph)
+    whole, stages = _staged(question, (chosen, layout, graph.encoder is None), graph)
     measured, named, engine = question.calibrations, question.named, question.backend.name
     return Prepared(
         question,

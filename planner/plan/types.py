@@ -150,6 +150,13 @@ class ModelSummary:
     max_context: int | None
     state_bytes_per_sequence: float = 0.0
     """What each sequence keeps whatever its length: recurrent states."""
+    tower_parameters: int = 0
+    """How many of ``parameters`` are the encoder's, which runs where prompts begin."""
+
+    @property
+    def mixture(self) -> bool:
+        """Whether a token of text meets less than the whole text model."""
+        return self.active_parameters != self.parameters - self.tower_parameters
 
 
 @dataclass(frozen=True)

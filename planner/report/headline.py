@@ -139,7 +139,9 @@ def question(plan: Plan) -> Table:
     said = plan.described
     model = plan.model
     size = f"{show_count(model.parameters)} parameters"
-    if model.active_parameters != model.parameters:
+    if model.tower_parameters:
+        size += f", {show_count(model.tower_parameters)} of them in the encoder"
+    if model.mixture:
         size += f", {show_count(model.active_parameters)} active"
     if model.kv_bytes_per_token:
         size += f", {show_bytes(model.kv_bytes_per_token)} of KV cache a token"

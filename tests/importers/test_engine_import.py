@@ -338,3 +338,27 @@ def test_no_word_is_dropped():
 def test_a_repository_stands_for_its_model_not_for_a_head_that_it_holds_too():
     """DeepSeek-V3's repository holds its MTP module, which the catalogue describes by itself."""
     assert imported("vllm serve deepseek-ai/DeepSeek-V3 -tp 8").data["model"] == "deepseek-v3"
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "why"),
+    [
+        ("--language-model-only", {"language_model_only": True}, None),
+        ('--limit-mm-per-prompt \'{"image": 0, "video": 0}\'', {"language_model_only": True}, None),
+        ("--limit-mm-per-prompt image=0,video=0", {"language_model_only": True}, None),
+        (
+            '--limit-mm-per-prompt \'{"image": {"count": 0}, "video": 0, "audio": 1}\'',
+            {"language_model_only": True},
+            None,
+        ),
+        ("--limit-mm-per-prompt '{\"image\": 4}'", None, None),
+        ("--limit-mm-per-prompt nonsense", None, None),
+        # Qwen's towers read videos too, and are loaded for those
+        ("--limit-mm-per-prompt '{\"image\": 0}'", None, "some models hold a tower still"),
+    ],
+)
+def test_a_tower_without_any_images_is_not_held(words, flags, why):
+    found = imported(f"vllm serve google/gemma-3-27b-it {words}")
+    assert found.data["backend"].get("flags") == flags
+    told = [reason for _, reason in left(found).values()]
+    assert [each[: len(why)] for each in told] == [why] if why else not told

@@ -513,28 +513,6 @@ MORE: dict[str, dict[str, Any]] = {
         partial_rotary_factor=0.25,
         shared_expert_intermediate_size=512,
     ),
-    "qwen3.5-4b": {
-        "architectures": ["Qwen3_5ForConditionalGeneration"],
-        "model_type": "qwen3_5",
-        "text_config": sized(
-            {"model_type": "qwen3_5_text", "hidden_act": "silu", "dtype": "bfloat16"},
-            (2560, 9216, 32, 16, 4, 248320),
-            attn_output_gate=True,
-            full_attention_interval=4,
-            head_dim=256,
-            layer_types=(["linear_attention"] * 3 + ["full_attention"]) * 8,
-            linear_conv_kernel_dim=4,
-            linear_key_head_dim=128,
-            linear_num_key_heads=16,
-            linear_num_value_heads=32,
-            linear_value_head_dim=128,
-            max_position_embeddings=262144,
-            mtp_num_hidden_layers=1,
-            tie_word_embeddings=True,
-            rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.25},
-        ),
-        "vision_config": qwen3_vision(1024, 4096, 24, 2560, []),
-    },
     "olmo-3-7b": sized(
         named("Olmo3ForCausalLM", "olmo3"),
         (4096, 11008, 32, 32, 32, 100278),
@@ -754,7 +732,59 @@ def gemma4(
     }
 
 
+def qwen35(
+    sizes: tuple[int, int, int, int, int], states: int, tower: Any, kind: str = "", **more: Any
+) -> dict[str, Any]:
+    """Qwen3.5 by hidden, MLP, layers, heads and KV heads, heads of its states, and tower."""
+    name = "Qwen3_5MoeForConditionalGeneration" if kind else "Qwen3_5ForConditionalGeneration"
+    return {
+        "architectures": [name],
+        "model_type": f"qwen3_5{kind}",
+        "text_config": sized(
+            {"model_type": f"qwen3_5{kind}_text", "hidden_act": "silu", "dtype": "bfloat16"},
+            (*sizes, 248320),
+            attn_output_gate=True,
+            full_attention_interval=4,
+            head_dim=256,
+            layer_types=(["linear_attention"] * 3 + ["full_attention"]) * (sizes[2] // 4),
+            linear_conv_kernel_dim=4,
+            linear_key_head_dim=128,
+            linear_num_key_heads=16,
+            linear_num_value_heads=states,
+            linear_value_head_dim=128,
+            max_position_embeddings=262144,
+            mtp_num_hidden_layers=1,
+            rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.25},
+            **more,
+        ),
+        "vision_config": tower,
+    }
+
+
 MORE |= {
+    "qwen3.5-4b": qwen35(
+        (2560, 9216, 32, 16, 4),
+        32,
+        qwen3_vision(1024, 4096, 24, 2560, []),
+        tie_word_embeddings=True,
+    ),
+    "qwen3.5-27b": qwen35(
+        (5120, 17408, 64, 24, 4),
+        48,
+        qwen3_vision(1152, 4304, 27, 5120, []),
+        tie_word_embeddings=False,
+    ),
+    "qwen3.5-397b-a17b": qwen35(
+        (4096, 0, 60, 32, 2),
+        64,
+        qwen3_vision(1152, 4304, 27, 4096, []),
+        "_moe",
+        moe_intermediate_size=1024,
+        num_experts=512,
+        num_experts_per_tok=10,
+        shared_expert_intermediate_size=1024,
+        tie_word_embeddings=False,
+    ),
     "gemma-4-12b-it": gemma4((3840, 15360, 48, 16, 8, 1), prefix="Gemma4Unified"),
     "gemma-4-31b-it": gemma4((5376, 21504, 60, 32, 16, 4)),
     "gemma-4-26b-a4b-it": gemma4(

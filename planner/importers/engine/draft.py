@@ -13,12 +13,14 @@ from planner.importers.engine.table import (
     Flag,
     Option,
     Silent,
+    Turns,
     Unmodelled,
     flag_value,
 )
 from planner.registry import nearest
 
 Kind = Literal["set", "silent", "unmodelled", "unknown"]
+_SILENT = "changes nothing that is planned"
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,11 @@ class Fields:
         if option is None:
             self._unknown(given)
         elif isinstance(option.effect, Silent):
-            self._note(given, "silent", "changes nothing that is planned")
+            self._note(given, "silent", _SILENT)
         elif isinstance(option.effect, Unmodelled):
             self._note(given, "unmodelled", option.effect.why)
+        elif isinstance(option.effect, Turns):
+            self._turn(given, option.effect)
         elif isinstance(option.effect, Field | Flag):
             self._set(given, option, option.effect)
 
@@ -77,6 +81,18 @@ class Fields:
             return
         self.values[effect.path] = value
         self._note(given, "set", _becomes(effect.path, value))
+
+    def _turn(self, given: Given, effect: Turns) -> None:
+        try:
+            on = effect.says(given.text)
+        except ValueError as error:
+            self._note(given, "unmodelled", str(error))
+            return
+        if on:
+            self.flags[effect.flag] = True
+            self._note(given, "set", f"backend.flags.{effect.flag}: true")
+        else:
+            self._note(given, "silent", _SILENT)
 
     def _flag(self, given: Given, effect: Flag, text: str) -> None:
         refusals = []

@@ -30,6 +30,17 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Turns a flag of the catalogue on where its value says so, and else changes nothing.
+
+    ``says`` raises ValueError with a sentence where the value leaves it open.
+    """
+
+    flag: str
+    says: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
 class Silent:
     """Changes nothing that is planned."""
 
@@ -46,7 +57,7 @@ class Nested:
     """JSON whose keys are options of their own, below this one's name."""
 
 
-Effect = Field | Flag | Silent | Unmodelled | Nested
+Effect = Field | Flag | Turns | Silent | Unmodelled | Nested
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ Source: vLLM 0.10 to 0.26, `engine/arg_utils.py` and `entrypoints/openai/cli_arg
 
 from __future__ import annotations
 
+from planner.importers.engine.items import no_items
 from planner.importers.engine.precision import cache, method, wide
 from planner.importers.engine.table import (
     Field,
     Line,
     Nested,
+    Turns,
     options,
     register,
     share,
@@ -44,6 +46,7 @@ register(
                         "output-len": Field("workload.output", whole),
                         "batch-size": Field("workload.batch", whole),
                         "compilation-config|O|cc": Nested(),
+                        "limit-mm-per-prompt": Turns("language_model_only", no_items),
                     }
                 ),
                 *options({"served-model-name": Field("name", str)}, "many"),
@@ -81,7 +84,7 @@ register(
                     "calculate-kv-scales enable-dbo enable-eplb "
                     "disable-custom-all-reduce "
                     "disable-cascade-attn disable-sliding-window "
-                    "language-model-only enable-elastic-ep disable-hybrid-kv-cache-manager",
+                    "enable-elastic-ep disable-hybrid-kv-cache-manager",
                     "switch",
                 ),
                 *silent(
@@ -98,7 +101,7 @@ register(
                     "guided-decoding-backend structured-outputs-config "
                     "chat-template-content-format "
                     "otlp-traces-endpoint allowed-local-media-path task runner convert "
-                    "scheduling-policy limit-mm-per-prompt mm-processor-kwargs logits-processors "
+                    "scheduling-policy mm-processor-kwargs logits-processors "
                     "log-config-file device worker-cls uds default-chat-template-kwargs "
                     "num-iters num-iters-warmup num-prompts dataset-name dataset-path output-json "
                     "mm-processor-cache-gb kv-events-config profiler-config backend n "

@@ -216,6 +216,11 @@ class BackendSpec(CatalogSpec):
     context: tuple[ContextRule, ...] = Field(
         (), description="Context parallelism, by kind of attention; without rules there is none"
     )
+    encoder: tuple[Choice, ...] = Field(
+        (),
+        description="Whether it holds the tower of a model that generates text. `false`: if not,"
+        " `note` says why; without a rule that holds it does",
+    )
     refusals: tuple[RefusalRule, ...] = Field((), description="Deployments that it refuses")
     sequence: tuple[SequenceRule, ...] = Field(
         (), description="Sequence parallelism, where the first rule whose `when` holds allows it"
