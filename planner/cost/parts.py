@@ -43,8 +43,9 @@ def sums_rows_of_ranks(nodes: Sequence[tuple[Node, Site]]) -> bool:
 
     Measured of FlashInfer's all-reduce with norm: 8.7 us over eight B200 (sgl-project/sglang pull
     7621), 10, 16 and 30 us for 32, 64 and 128 rows of 8,192 over two H100 (vllm-project/vllm pull
-    22086), 7.0 us of fewer rows (flagos-ai/FlagGems pull 773). TensorRT-LLM's all-reduce alone is
-    5.2; 5.0, 7.3, 11.8; 3.9 us by its constants, so all of these are still a little too short.
+    22086), 7.0 us for 6 rows of 6,144 with a graph of its own (flagos-ai/FlagGems-vllm pull 773).
+    TensorRT-LLM's all-reduce alone is 5.2; 5.0, 7.3, 11.8; 3.9 us by its constants. With the start
+    of a norm, 2 us, all of these are still too short, those over two H100 by up to a half.
     """
     classes = {node.op.op_class for node, _ in nodes}
     return {OpClass.COLLECTIVE, OpClass.ROW_REDUCTION} <= classes
