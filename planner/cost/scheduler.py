@@ -79,6 +79,8 @@ class HostCosts:
     """The front end, for each request: the least TTFT beside its steps."""
     prompt_token_s: float
     """The front end, for each token of a prompt that it makes of text."""
+    serial_share: float = 0.0
+    """Of the loop: what waits for the last step's tokens, and the GPU for it."""
     sources: Sources = ()
     """Where each figure comes from, by its name."""
 
@@ -126,10 +128,13 @@ def host_costs(engine: Engine) -> HostCosts:
     """
     host = _serving(engine).host
     facts = engine.as_asked.facts
-    names = [each.name.removesuffix("_s") for each in fields(HostCosts) if each.name != "sources"]
+    names = [each.name.removesuffix("_s") for each in fields(HostCosts) if each.name[-2:] == "_s"]
     chosen = {name: _chosen(getattr(host, name), facts) for name in names}
     times = {f"{name}_s": choice.value for name, choice in chosen.items()}
-    return HostCosts(**times, sources=tuple((name, _said(c)) for name, c in chosen.items()))
+    sources = {name: _said(choice) for name, choice in chosen.items()}
+    found = _Found(engine, 1, 0)
+    share = found.amount("serial", host.serial)
+    return HostCosts(**times, serial_share=share, sources=tuple((sources | found.sources).items()))
 
 
 class _Found:

@@ -33,7 +33,8 @@ class Wall:
     def step_s(self, device_s: Number, host_s: Number) -> Number:
         """A step's time from those of GPU and host."""
         if self.scheduler.asynchronous:
-            return maximum(device_s, host_s) + self.host.exposed_s
+            shown_s = device_s + self.host.serial_share * host_s
+            return maximum(shown_s, host_s) + self.host.exposed_s
         return device_s + host_s
 
 

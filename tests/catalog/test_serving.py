@@ -51,13 +51,13 @@ def test_every_version_that_public_runs_name_is_described(name, version):
 @pytest.mark.parametrize(("name", "version"), EVERY)
 def test_every_figure_says_where_it_was_read(name, version):
     """All twelve choices of the scheduler, less its sources, two more where prompts may wait for
-    others, and all seven host times.
+    others, and all seven host times, one share more where some of the loop is serial.
     """
     said = dict(schedules(name, version).sources)
     assert len(said) == (14 if name == "tensorrt-llm" else 12)
     assert "catalogue" not in said.values()
     costs = dict(spends(name, version).sources)
-    assert len(costs) == 7
+    assert len(costs) == (8 if name == "tensorrt-llm" else 7)
     assert "catalogue" not in costs.values()
 
 
@@ -353,7 +353,10 @@ def test_what_overlap_leaves_between_steps():
     """150 to 170 us in vLLM, 0.1 ms in SGLang, 0.58 ms in TensorRT-LLM; nothing is hidden in V0."""
     assert 150e-6 <= spends("vllm", "0.26").exposed_s <= 170e-6
     assert spends("sglang", "0.5.9").exposed_s == pytest.approx(0.1e-3)
-    assert spends("tensorrt-llm", "1.2").exposed_s == pytest.approx(0.58e-3)
+    # 0.58 ms at 64 sequences
+    trtllm = spends("tensorrt-llm", "1.2")
+    assert trtllm.exposed_s == 0
+    assert trtllm.serial_share * trtllm.loop_s(64) == pytest.approx(0.58e-3, rel=0.01)
     assert spends("vllm", "0.6").exposed_s == 0
 
 

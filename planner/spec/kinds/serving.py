@@ -54,6 +54,11 @@ class ServingHost(Spec):
     exposed: tuple[TimeChoice, ...] = Field(
         min_length=1, description="What of a step's host time no asynchronous scheduling hides"
     )
+    serial: Choices = Field(
+        (),
+        description="Share of the loop that waits for the last step's tokens, so that the GPU waits"
+        " for it, on top of `exposed`; by default none",
+    )
     output: tuple[TimeChoice, ...] = Field(
         min_length=1,
         description="The front end, for each token it hands out: text, and a chunk of the stream",
