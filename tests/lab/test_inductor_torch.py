@@ -1,5 +1,7 @@
 """Inductor's kernels read off its scheduler, with torch itself."""
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.torch
@@ -61,3 +63,12 @@ def test_a_product_and_a_sum_are_one_call_on_a_cpu(record):
     """Twelve gates of a cell three times over: their sums are the names of calls."""
     held = [origins for kind, origins in names(record(torch, "lstm", "cpp")) if kind == "extern"]
     assert sum(any(name.startswith("add") for name in each) for each in held) == 12
+
+
+def test_the_command_compares_with_the_catalogue_that_ships(capsys):
+    from planner.cli.main import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", "--source", "inductor", "--limit", "1", "--json"])
+    assert not ended.value.code
+    assert json.loads(capsys.readouterr().out)["kind"] == "inductor"

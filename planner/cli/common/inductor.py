@@ -17,12 +17,12 @@ def inductor(catalogs: Sequence[Path], *, limit: int | None, as_json: bool) -> N
     """Compile small models, compare groupings, and print tables or one document."""
     from planner.calibrate.compiled_document import document
     from planner.cli.common.output import show, write
+    from planner.cli.common.planning import catalog_of
     from planner.report.document import to_json
     from planner.report.inductor import inductor_view
-    from planner.spec.catalog import Catalog
 
     torch = _torch()
-    body = document(list(_recorded(torch, limit)), Catalog(tuple(catalogs)), torch.__version__)
+    body = document(list(_recorded(torch, limit)), catalog_of(tuple(catalogs)), torch.__version__)
     if as_json:
         write(to_json("inductor", body))
     else:
