@@ -32,6 +32,15 @@ SORTS: Mapping[str, str] = {
     "latency_s": "latency",
     "usd_per_mtok": "price per million tokens",
 }
+_HEADS: Mapping[str, str] = {
+    "tok_s_per_gpu": "tokens/s per GPU",
+    "tok_s": "tokens/s",
+    "step_ms": "step, ms",
+    "tpot_ms": "TPOT, ms",
+    "ttft_ms": "TTFT, ms",
+    "latency_s": "latency, s",
+    "usd_per_mtok": "USD per M tokens",
+}
 _TOP = 100
 _MOST_AXES = 32
 _EXAMPLE = "gpu=rtx-4090,l40s,h100-sxm\nbatch=1:64"
@@ -79,7 +88,7 @@ async def one(request: Request, desk: Served, sweep_id: SweepId) -> Response:
         sorts=SORTS,
         sweep=sweep,
         summary=summary,
-        columns=columns,
+        heads=[_HEADS.get(name, name) for name in columns],
         rows=rows,
         numbers=[all(map(_is_number, column)) for column in zip(*rows, strict=True)],
     )
