@@ -146,12 +146,13 @@ def test_pieces_of_sglang_0_5_9_go_up_to_its_chunk():
 
 @pytest.mark.parametrize(
     ("name", "version", "launch_us"),
-    [("vllm", "0.6", 20), ("vllm", "0.8", 20), ("tensorrt-llm", "0.12", 4), ("sglang", "0.4", 20)],
+    [("vllm", "0.6", 20), ("vllm", "0.8", 20), ("tensorrt-llm", "0.12", 4), ("sglang", "0.4", 25)],
 )
 def test_a_launch_costs_what_issues_it(name, version, launch_us):
     """PyTorch op by op 20 us, and vLLM's compiled code too, as vLLM's pull request 10058 has it:
     a step of Llama-3.1-8B in 9.84 ms, 1.7 ms before it, (9.84 - 1.7) / 327 = 25 us a kernel, and
-    OPT-125M 14 us. TensorRT's C++ 4 us."""
+    OPT-125M 14 us. SGLang's Llama-3-8B: 8.23 and 9.28 ms for 358, 23 and 26 us. TensorRT's C++
+    4 us."""
     found = fixed_costs(engine(name, version))
     assert found.launch_s == pytest.approx(launch_us * 1e-6)
 
