@@ -99,11 +99,13 @@ def across(question: Question, node: int, most: int) -> Iterator[Placement]:
 
     A pipeline with a stage a node, whose ranks share each layer, as vLLM advises (docs.vllm.ai,
     v0.8.3, serving/distributed_serving); for a mixture of experts also the experts over all GPUs.
-    Tensor ranks never lie on two nodes: each layer would wait for the network twice.
+    Tensor ranks never lie on two nodes: each layer would wait for the network twice. None where a
+    node's GPUs are no power of two, since ranks would leave some of them idle.
     """
     experts, nodes = has_experts(question), 2
-    whole = max((tensor for tensor, pipeline, _ in ways(node) if pipeline == 1), default=1)
-    while nodes * node <= most and whole == node:
+    if all(tensor != node for tensor, _, _ in ways(node)):
+        return
+    while nodes * node <= most:
         for expert in (1, node) if experts else (1,):
             yield Placement(node, nodes, 1, expert, nodes)
         for tensor in (1, node) if experts else ():

@@ -25,7 +25,10 @@ CATALOG = Catalog.standard()
 BLOCKS = functools.partial(CATALOG.find, "block")
 WIDE = Formats("bf16", "bf16", "bf16", "bf16")
 IN_MORE = "qwen3.5-4b", "qwen3.5-27b", "qwen3.5-397b-a17b", "gemma-4-26b-a4b-it", "gemma-4-31b-it"
-IN_OTHERS = "llama-4-scout", "llama-4-maverick", "kimi-k2.5"
+IN_OTHERS = (
+    *("llama-4-scout", "llama-4-maverick", "kimi-k2.5"),
+    *("qwen3-vl-8b", "qwen3-vl-30b-a3b"),
+)
 KNOWN = (
     CATALOGUE | {name: MORE[name] for name in IN_MORE} | {name: OTHERS[name] for name in IN_OTHERS}
 )
