@@ -187,7 +187,7 @@ def test_too_large_a_body_is_refused_before_it_is_read(address, client):
         line.sendall(f"{head}Content-Length: {2**40}\r\n\r\n".encode())
         begun = time.monotonic()
         assert line.recv(100).startswith(b"HTTP/1.1 413")
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 5
     parts = (b"#" * 65536 for _ in range(32))
     answer = client.post("/api/v1/plans", content=parts, headers=YAML)
     assert answer.status_code == 413
