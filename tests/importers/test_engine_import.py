@@ -127,7 +127,9 @@ def test_compose_puts_its_environment_in():
     assert "that file is not here" in left(found)["--extra_llm_api_options"][1]
 
 
-@pytest.mark.parametrize("name", ["serve.sh", "Dockerfile", "manifest.yaml", "compose.yaml"])
+@pytest.mark.parametrize(
+    "name", ["serve.sh", "trtllm.sh", "Dockerfile", "manifest.yaml", "compose.yaml"]
+)
 def test_what_is_printed_plans(name):
     for found in of_file(name):
         text = written(found.data, found.comments)
