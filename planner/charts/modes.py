@@ -14,7 +14,7 @@ from planner.units import show_seconds
 _BAR = 34
 WORK, OVERHEAD, WHOLE = "kernels at work", "launches, gaps, starts", "not split further"
 LIMIT = "limit, not a promise"
-_HUES: Mapping[str, Hue] = {WORK: "blue", OVERHEAD: "orange", WHOLE: "green", LIMIT: "purple"}
+_HUES: Mapping[str, Hue] = {WORK: "blue", OVERHEAD: "orange", WHOLE: "green"}
 _MODES = ("eager", "piecewise", "full")
 
 
@@ -105,9 +105,15 @@ def scale_of(longest_s: float) -> tuple[float, str]:
 
 def _stacks(alt: Any, found: tuple[Bar, ...], factor: float, theme: Theme) -> Any:
     """Parts of bars; a limit is an outline."""
-    kinds = [kind for kind in _HUES if any(kind == part for bar in found for part, _ in bar.parts)]
-    hues, ground = [hue(theme, _HUES[kind]) for kind in kinds], INKS[theme].ground
-    limits = [kind == LIMIT for kind in kinds]
+    kinds = [
+        kind
+        for kind in (*_HUES, LIMIT)
+        if any(kind == part for bar in found for part, _ in bar.parts)
+    ]
+    ink = INKS[theme]
+    fills = [ink.ground if kind == LIMIT else hue(theme, _HUES[kind]) for kind in kinds]
+    edges = [ink.faint if kind == LIMIT else ink.ground for kind in kinds]
+    dashes = [[4, 3] if kind == LIMIT else [1, 0] for kind in kinds]
 
     def look(channel: Any, values: list[Any]) -> Any:
         scale = alt.Scale(domain=kinds, range=values)
@@ -117,12 +123,11 @@ def _stacks(alt: Any, found: tuple[Bar, ...], factor: float, theme: Theme) -> An
     marks = data(alt, _rows(found, factor)).mark_bar(
         height=alt.RelativeBandSize(0.62), strokeWidth=1.4
     )
-    looks = list(zip(hues, limits, strict=True))
     return marks.encode(
         x2="end:Q",
-        fill=look(alt.Fill, [ground if limit else each for each, limit in looks]),
-        stroke=look(alt.Stroke, [each if limit else ground for each, limit in looks]),
-        strokeDash=look(alt.StrokeDash, [[4, 3] if limit else [1, 0] for limit in limits]),
+        fill=look(alt.Fill, fills),
+        stroke=look(alt.Stroke, edges),
+        strokeDash=look(alt.StrokeDash, dashes),
         tooltip=[alt.Tooltip(f"{name}:N") for name in ("bar", "part", "time")],
     )
 

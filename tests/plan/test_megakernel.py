@@ -137,6 +137,16 @@ def test_hops_between_nodes_are_the_limit():
     assert limit.time_s == pytest.approx(162 * 20e-6 + fixed)
 
 
+def test_tokens_go_to_experts_and_back():
+    """OLMoE: 16 layers, each with a dispatch and a combine between two replicas on two nodes."""
+    more = (
+        "parallel: {data: 2, expert: 2}\nnodes: 2\nnetwork: {bandwidth: 50 GB/s, latency: 20 us}\n"
+    )
+    limit = sets("olmoe-1b-7b", "h100-sxm", ONE, more).rule_sets["megakernel"]
+    assert limit.messages == 16 * 2
+    assert limit.parts_s["latency"] == pytest.approx(32 * 20e-6)
+
+
 def test_the_bare_roofline_counts_no_hops():
     asked = question(
         "llama-3.2-1b-instruct", "h100-sxm", ONE, "parallel: {tensor: 8}\n", "roofline"
