@@ -111,6 +111,7 @@ def test_an_axis_that_says_nothing_is_refused(run, decoder, axis, said):
     assert (refused.code, said in refused.err) == (2, True)
 
 
+@pytest.mark.filterwarnings("ignore:The onnxtxt format")
 @pytest.mark.parametrize("name", ["config.json", "config.textproto", "config.onnxtxt"])
 def test_another_form_of_file_is_refused_by_its_name(run, tmp_path, monkeypatch, name):
     """The package reads JSON and text by the end of a name, each with errors of its own."""
