@@ -195,3 +195,19 @@ def test_sglang_runs_vllms_all_reduce_until_its_own_was_rewritten():
     assert seconds_of_all_reduce("0.5.9") == pytest.approx(older, rel=0.002)
     assert seconds_of_all_reduce("0.5.11") == pytest.approx(older, rel=0.002)
     assert seconds_of_all_reduce("0.5.12") == pytest.approx(newer, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("version", "kernel"), [("0.10", "cross_device"), ("0.10.2", "cross_device"), ("0.11", None)]
+)
+def test_vllm_ran_its_own_all_reduce_alone_before_symmetric_memory(version, kernel):
+    """On by itself since 0.11; 0.11 is no described version and planned by the facts of 0.10."""
+    text = "model: llama-3.1-8b-instruct, gpu: h100-sxm, parallel: {tensor: 8}"
+    found = solved(text, version=version, batch=1)
+    kernels = {
+        each.group.kernel
+        for run in found.chosen.runs
+        for each in run.kernels
+        if each.group.name.endswith("all_reduce")
+    }
+    assert kernels == {kernel}

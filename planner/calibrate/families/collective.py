@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +41,11 @@ NODE_RANKS = {"gb200": 4, "gb300": 4}
 SWITCHES_BYTES = {"vllm": (8e6,), "sglang": (1.6e7, 3.2e7), "tensorrt-llm": (1.9e9,)}
 """Where engines hand over to NCCL: vLLM from 8 MiB, SGLang from 16 or 32 MiB by version, and
 TensorRT-LLM by cost, with no size of its own. Seen as jumps in the measured times."""
-REWRITTEN = {"sglang": "0.5.12"}
-"""The version that turned on an all-reduce other than vLLM's: what was measured before counts for
-the versions before. https://github.com/sgl-project/sglang/pull/24363"""
+REWRITTEN = ("sglang", "0.5.12")
+"""Whose tables of older versions are of vLLM's kernel and nothing else: later ones are of its
+rewrite, and vLLM's own of multimem as well. https://github.com/sgl-project/sglang/pull/24363"""
+RAN_IT = ("sglang", "vllm")
+"""Engines that ran that kernel by itself, so that both are priced by those tables."""
 NO_NVLINK = ("l40s", "rtx-pro-6000-server")
 """GPUs whose ranks meet over PCI Express: there the kernel stayed, and sizes do not decide."""
 
@@ -56,20 +59,19 @@ def tables(root: Path, pick: Pick) -> Iterator[Rows]:
             if name == "nccl_perf" and table.engine != "nccl":
                 continue
             yield from _split(table, ENGINE_ALL_REDUCE if name == FILES[0] else "")
-    for table in _rewritten(aiconfigurator.tables(root, "comm", FILES[0], pick)):
+    for table in _cross_device(root, pick):
         yield from _split(table, CROSS_DEVICE)
 
 
-def _rewritten(tables: Iterable[Table]) -> Iterable[Table]:
-    """Of each GPU the last table of the kernel that was rewritten."""
-    found: dict[tuple[str, str], Table] = {}
-    for table in tables:
-        first = REWRITTEN.get(table.engine)
-        if first is None or table.gpu in NO_NVLINK:
-            continue
-        if aiconfigurator.version_key(table.version) < aiconfigurator.version_key(first):
-            found[table.gpu, table.engine] = table
-    return found.values()
+def _cross_device(root: Path, pick: Pick) -> Iterator[Table]:
+    """Of each GPU with NVLink the last table of vLLM's kernel, for each engine that ran it."""
+    engine, first = REWRITTEN
+    every = aiconfigurator.tables(root, "comm", FILES[0], Pick(pick.gpus, frozenset({engine})))
+    key = aiconfigurator.version_key
+    older = {t.gpu: t for t in every if key(t.version) < key(first)}
+    for gpu, table in older.items():
+        if gpu not in NO_NVLINK:
+            yield from (replace(table, engine=e) for e in RAN_IT if pick.wants(gpu, e))
 
 
 def _split(table: Table, kernel: str) -> Iterator[Rows]:
