@@ -97,10 +97,11 @@ def signature(engine: Engine, rule_set: RuleSet, ops: frozenset[str]) -> Hashabl
     it share their structures.
     """
     kernels = tuple(
-        n
+        (view, n)
+        for view, facts in enumerate((engine.facts, engine.as_asked.facts))
         for n, kernel in enumerate(engine.spec.kernels)
         if ops.intersection((kernel.op,) if isinstance(kernel.op, str) else kernel.op)
-        and holds(_beside_own(kernel.when), engine.facts)
+        and holds(_beside_own(kernel.when), facts)
     )
     return rule_set, tuple(_running(engine, rule_set)), kernels
 
@@ -158,6 +159,8 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
     return tuple(changes.items())
 
 
+BY_VERSION = ("all_reduce",)
+"""Operators whose kernels are named version by version, between the described ones too."""
 OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 """Facts that a node may have of its own, as experts in four bits beside attention in sixteen."""
 
@@ -165,7 +168,7 @@ OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 def _facts(node: Node, engine: Engine) -> Mapping[str, Scalar]:
     """What conditions of a kernel see: the engine's facts, and the node's own."""
     if not node.op.matrix or not node.parameters:
-        return engine.facts
+        return engine.as_asked.facts if node.op_name in BY_VERSION else engine.facts
     own: dict[str, Scalar] = {
         "weights": node.parameters[0].dtype,
         "matmul": node.matmul_dtype,
