@@ -111,12 +111,20 @@ class Sizes:
         """
         flow = self.flow
         if not flow.before:
-            return 0.0, 0.0
+            return self.landed_bytes, 0.0
         passes = 1 + flow.twice
         flops = sum(as_float(self.cost(key).work.vector_flops) for key in flow.before)
         size = sum(as_float(self.cost(key).input_bytes[n]) for key, n in flow.before_reads)
         extra_bytes = size * (waves * passes - 1) if size > self.device.l2_bytes else 0.0
-        return extra_bytes, flops * (times * passes - 1)
+        return extra_bytes + self.landed_bytes, flops * (times * passes - 1)
+
+    @property
+    def landed_bytes(self) -> float:
+        """Rows from other ranks lie in memory until they are multiplied, where the L2 is too small."""
+        if self.flow.arrived is None:
+            return 0.0
+        size = as_float(self.cost(self.flow.arrived).output_bytes[0])
+        return float(2 * size) if size > self.device.l2_bytes else 0.0
 
     def spread(self, tile: Tile, heights: int, slices: int, rows: float) -> Tile:
         """Tiles of whole rows, ``heights`` of them with so many slices each, over the clusters that

@@ -4,8 +4,9 @@ A tile of an elementwise result needs the same tile of its inputs; of a normalis
 row's statistics; of a matrix product, whole rows of its first operand. So a kernel walks at most
 two products: what stands in front of the first is computed again by every tile of columns, what
 stands behind keeps to its tile, unless a statistic needs the whole row; and a second product sums
-up over slices of the first one's result. A collective sums a tile over ranks once it is complete.
-Structure alone: whether a tile fits is asked of a GPU.
+up over slices of the first one's result. A collective passes a tile on once it is complete; rows
+that come from other ranks may be multiplied while the next are on their way. Structure alone:
+whether a tile fits is asked of a GPU.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Literal
 
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
-from planner.ops.collective import AllReduce, RowScatter
+from planner.ops.collective import AllGather, AllReduce, ReduceScatter, RowGather
 from planner.ops.linear import Linear, MatMul
 from planner.ops.mla import HeadLinear
 from planner.ops.moe import Moe, MoeRouter
+from planner.ops.moe_exchange import Combine, Dispatch
 from planner.ops.norm import LayerNorm, RmsNorm
 from planner.ops.types import OpClass, as_dim
 
@@ -31,6 +33,10 @@ _ELEMENTS = {OpClass.POINTWISE, OpClass.VIEW, OpClass.GATHER}
 _ONLINE = (RmsNorm, LayerNorm)
 """Norms that commute with a product: (x·w/rms)·W = (x·w·W)/rms, and the mean is taken off by the
 sums of W's columns. Their statistics are complete when the product is."""
+
+_EXCHANGES = (AllReduce, ReduceScatter, AllGather, Dispatch, Combine)
+_ARRIVALS = (RowGather, Dispatch)
+"""Collectives that bring whole rows, which may be multiplied as they come."""
 
 _IN_ROWS = (Linear, HeadLinear, MatMul)
 """Products whose results are rows of their last side, as images' are not."""
@@ -61,11 +67,19 @@ class Flow:
     """Nodes that keep whole rows, where there are no products."""
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
+    arrived: NodeKey | None = None
+    """The collective whose rows are multiplied as they come."""
+    attention: NodeKey | None = None
+    """The scores of the attention that it is built around."""
+    by_head: tuple[NodeKey, ...] = ()
+    """Products of each head by itself beside that attention."""
+    shared: tuple[NodeKey, ...] = ()
+    """Products whose results all queries of a KV head share."""
 
     @property
     def overlaps(self) -> bool:
         """Whether tiles travel between ranks while others are multiplied."""
-        return self.exchange is not None and bool(self.products)
+        return self.exchange is not None and bool(self.products or self.experts)
 
 
 def role_of(node: Node) -> Role | None:
@@ -74,7 +88,7 @@ def role_of(node: Node) -> Role | None:
         return None
     if isinstance(node.op, Moe):
         return "experts"
-    if isinstance(node.op, AllReduce | RowScatter):
+    if isinstance(node.op, _EXCHANGES):
         return "exchange"
     return _by_class(node)
 
@@ -112,6 +126,7 @@ class _Walk:
     products: tuple[list[NodeKey], list[NodeKey]] = field(default_factory=lambda: ([], []))
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
+    arrived: NodeKey | None = None
 
     def takes(self, key: NodeKey) -> bool:
         """Whether a node may be part of the kernel; in order."""
@@ -123,8 +138,10 @@ class _Walk:
             self.ended.add(key)
         if role == "product":
             return self._product(key, node, before)
-        if role in {"experts", "exchange"}:
-            return self._ends(key, role, before)
+        if role == "experts":
+            return self._experts(key, before)
+        if role == "exchange":
+            return self._exchange(key, node)
         if role == "row":
             return self._row(key, node)
         if role == "state":
@@ -157,16 +174,25 @@ class _Walk:
     def _op(self, key: NodeKey) -> object:
         return self.window.node(key).op
 
-    def _ends(self, key: NodeKey, role: Role, before: list[NodeKey]) -> bool:
-        """Experts read complete rows; ranks sum complete tiles, once in a kernel."""
-        if self.experts or self.exchange or key in self.ended:
+    def _experts(self, key: NodeKey, before: list[NodeKey]) -> bool:
+        """Experts read complete rows: those of memory, or those that come from other ranks."""
+        if self.experts or key in self.ended:
             return False
-        self.ended.add(key)
-        if role == "exchange":
-            self.exchange = key
-            return not self.whole and self.stage[key] <= 1
         self.experts = key
-        return not before
+        self.ended.add(key)
+        return all(each == self.arrived for each in before)
+
+    def _exchange(self, key: NodeKey, node: Node) -> bool:
+        """Ranks exchange complete tiles, once in a kernel; to experts and back is once."""
+        back = isinstance(node.op, Combine) and self.experts and self.arrived == self.exchange
+        if (self.exchange and not back) or (key in self.ended and not self.experts):
+            return False
+        self.exchange = self.exchange or key
+        if isinstance(node.op, _ARRIVALS) and not (self.stage[key] or self.experts):
+            self.arrived = key
+            return True
+        self.ended.add(key)
+        return not self.whole and self.stage[key] <= 1
 
     def _row(self, key: NodeKey, node: Node) -> bool:
         if _narrow(self.window, key, node):
@@ -202,19 +228,23 @@ class _Walk:
             () if products or self.experts else tuple(self.rows),
             self.experts,
             self.exchange,
+            self.arrived if products or self.experts else None,
         )
 
     def _before(self, products: tuple[NodeKey, ...]) -> tuple[NodeKey, ...]:
         found: set[NodeKey] = set()
         for key in products:
             found |= self.window.ancestors[key]
+        if self.arrived:
+            found -= {self.arrived, *self.window.ancestors[self.arrived]}
         return tuple(key for key in self.stage if key in found)
 
     def _reads(self, keys: tuple[NodeKey, ...]) -> Iterable[Slot]:
         seen = set()
         for key in keys:
             for position, tensor in enumerate(self.window.inputs(key)):
-                if self.window.producer.get(tensor) not in self.stage and tensor not in seen:
+                made = self.window.producer.get(tensor)
+                if (made not in self.stage or made == self.arrived) and tensor not in seen:
                     seen.add(tensor)
                     yield key, position
 
