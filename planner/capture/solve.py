@@ -12,10 +12,10 @@ from planner.capture.regime import Regime, known_regime, objective_of, taken, un
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
+from planner.cost.around import fitting_tile
 from planner.cost.engine import Engine
 from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
 from planner.cost.estimator import Kernel as Priceable
-from planner.cost.fitting import best_tile
 from planner.cost.kernel import kernel_work
 from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
@@ -223,7 +223,7 @@ def worked(
     if group.flow is None:
         asked = Priceable(group.border, costs, work, group.kernel, decodes)
         return asked, estimator.estimate(asked)
-    tile = best_tile(group.flow, costs, device)
+    tile = fitting_tile(group.flow, costs, device)
     if tile is None:
         return Priceable(group.border, costs, work), UNFIT
     names, how = (group.kernel, decodes), (tile, group.flow.overlaps)

@@ -12,7 +12,7 @@ from planner.cost.tile import Tile
 from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, maximum, where
-from planner.ops.types import Site
+from planner.ops.types import OpClass, Site
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class Kernel:
         """Its nodes, with what their formulas may look at."""
         found = (self.costs[offset].nodes[name] for offset, name in self.edge.nodes)
         return tuple((cost.node, cost.site) for cost in found)
+
+    @property
+    def writes_cache(self) -> bool:
+        """Whether it writes new keys and values itself, as attention tables time it."""
+        return any(node.op.op_class == OpClass.CACHE for node, _ in self.nodes)
 
 
 class Estimator(Protocol):

@@ -24,7 +24,7 @@ from planner.cost.flow import Flow
 from planner.cost.tile import UNKNOWN, Level, Tile
 from planner.cost.types import Device, NodeCost
 from planner.graph.window import NodeKey
-from planner.num import as_float
+from planner.num import Number, as_float, minimum
 from planner.ops.moe import Moe
 
 FP32_BYTES = 4
@@ -120,7 +120,7 @@ class Sizes:
 
     @property
     def landed_bytes(self) -> float:
-        """Rows from other ranks lie in memory until they are multiplied, where the L2 is too small."""
+        """Rows from other ranks that miss the L2 are written to memory and read again."""
         if self.flow.arrived is None:
             return 0.0
         size = as_float(self.cost(self.flow.arrived).output_bytes[0])
@@ -172,9 +172,9 @@ def _tall(rows: float) -> int:
     return next(_powers(max(_LEAST_ROWS, min(rows, _MOST_ROWS)), _MOST_ROWS))
 
 
-def _staged(rows: float, columns: float) -> float:
+def staged(rows: Number, columns: Number) -> Number:
     """Shared memory that brings in operands of a tile, wide ones part by part."""
-    return _STAGES * (rows + min(columns, _MOST_COLUMNS)) * _DEPTH_BYTES
+    return _STAGES * (rows + minimum(columns, _MOST_COLUMNS)) * _DEPTH_BYTES
 
 
 def _of_columns(sizes: Sizes) -> Tile:
@@ -196,7 +196,7 @@ def _of_columns(sizes: Sizes) -> Tile:
 def _crowds(chip: Chip, tall: int, columns: int) -> bool:
     """Whether a tile's sums or its operands are too many for one multiprocessor."""
     sums = tall * columns * FP32_BYTES
-    return sums > chip.accumulator_bytes or _staged(tall, columns) > chip.shared_bytes
+    return sums > chip.accumulator_bytes or bool(staged(tall, columns) > chip.shared_bytes)
 
 
 def _of_rows(sizes: Sizes) -> Tile:

@@ -11,7 +11,7 @@ whether a tile fits is asked of a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,7 +30,7 @@ Role = Literal["element", "state", "row", "result", "product", "experts", "excha
 ``result``: keeps nothing of a row but statistics."""
 
 _ELEMENTS = {OpClass.POINTWISE, OpClass.VIEW, OpClass.GATHER}
-_ONLINE = (RmsNorm, LayerNorm)
+ONLINE = (RmsNorm, LayerNorm)
 """Norms that commute with a product: (x·w/rms)·W = (x·w·W)/rms, and the mean is taken off by the
 sums of W's columns. Their statistics are complete when the product is."""
 
@@ -69,12 +69,14 @@ class Flow:
     exchange: NodeKey | None = None
     arrived: NodeKey | None = None
     """The collective whose rows are multiplied as they come."""
-    attention: NodeKey | None = None
-    """The scores of the attention that it is built around."""
+    attention: tuple[NodeKey, ...] = ()
+    """The parts of the attention that it is built around."""
     by_head: tuple[NodeKey, ...] = ()
     """Products of each head by itself beside that attention."""
     shared: tuple[NodeKey, ...] = ()
     """Products whose results all queries of a KV head share."""
+    beside: tuple[NodeKey, ...] = ()
+    """Nodes right in front of that attention."""
 
     @property
     def overlaps(self) -> bool:
@@ -143,7 +145,7 @@ class _Walk:
         if role == "exchange":
             return self._exchange(key, node)
         if role == "row":
-            return self._row(key, node)
+            return self._row(key)
         if role == "state":
             self.states.add(key)
         return role is not None
@@ -194,8 +196,8 @@ class _Walk:
         self.ended.add(key)
         return not self.whole and self.stage[key] <= 1
 
-    def _row(self, key: NodeKey, node: Node) -> bool:
-        if _narrow(self.window, key, node):
+    def _row(self, key: NodeKey) -> bool:
+        if is_narrow(self.window, key):
             return True
         if _is_result(self.window, key):
             self.ended.add(key)
@@ -221,8 +223,8 @@ class _Walk:
             products,
             chained,
             before,
-            tuple(self._reads(before)),
-            any(not isinstance(self._op(key), _ONLINE) for key in self.rows if key in before),
+            tuple(reads_from(self.window, before, self.stage.keys() - {self.arrived})),
+            any(not isinstance(self._op(key), ONLINE) for key in self.rows if key in before),
             bool(self.whole) and not chained,
             len(products) > 1 and len(behind) > len(products),
             () if products or self.experts else tuple(self.rows),
@@ -239,14 +241,17 @@ class _Walk:
             found -= {self.arrived, *self.window.ancestors[self.arrived]}
         return tuple(key for key in self.stage if key in found)
 
-    def _reads(self, keys: tuple[NodeKey, ...]) -> Iterable[Slot]:
-        seen = set()
-        for key in keys:
-            for position, tensor in enumerate(self.window.inputs(key)):
-                made = self.window.producer.get(tensor)
-                if (made not in self.stage or made == self.arrived) and tensor not in seen:
-                    seen.add(tensor)
-                    yield key, position
+
+def reads_from(
+    window: Window, keys: Iterable[NodeKey], inside: Container[NodeKey]
+) -> Iterator[Slot]:
+    """What nodes read from outside a kernel, each tensor once."""
+    seen = set()
+    for key in keys:
+        for position, tensor in enumerate(window.inputs(key)):
+            if window.producer.get(tensor) not in inside and tensor not in seen:
+                seen.add(tensor)
+                yield key, position
 
 
 def _sides(window: Window, key: NodeKey) -> tuple[object, object]:
@@ -264,11 +269,10 @@ def _is_result(window: Window, key: NodeKey) -> bool:
     return read != written
 
 
-def _narrow(window: Window, key: NodeKey, node: Node) -> bool:
+def is_narrow(window: Window, key: NodeKey) -> bool:
     """Whether its statistics are of parts of a row that fit any tile: of a head, of 128 numbers."""
-    block = (window.block, window.following)[key[0]]
-    assert block is not None
-    if block.tensors[node.outputs[0]].dtype == "fp8_group":
+    node = window.node(key)
+    if window.tensor((key[0], node.outputs[0])).dtype == "fp8_group":
         return True
     size = getattr(node.op, "size", 0)
     return bool(size) and as_dim(size) != _sides(window, key)[0]

@@ -208,7 +208,7 @@ def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
 
 def _fused(
     window: Window,
-    rules: Iterable[tuple[FusionRule, Flags]],
+    rules: list[tuple[FusionRule, Flags]],
     rule_set: RuleSet,
     fitted: set[str],
     engine: Engine,
@@ -224,7 +224,8 @@ def _fused(
         for match in known_ideal(window):
             if match.nodes not in found:
                 group = _of_match(match, window, ())
-                found[match.nodes] = _as_experts(group, window, engine)
+                group = _as_experts(group, window, engine)
+                found[match.nodes] = _as_attention(group, window, rules)
     return list(found.values())
 
 
@@ -234,6 +235,17 @@ def _as_experts(group: Group, window: Window, engine: Engine) -> Group:
         return group
     chain = _single(group.flow.experts, window, engine)
     return replace(group, kernel=chain.kernel, parts=chain.launches)
+
+
+def _as_attention(group: Group, window: Window, rules: Iterable[tuple[FusionRule, Flags]]) -> Group:
+    """A group around attention with what the engine's attention kernel is, if it has any."""
+    if group.flow is None or not group.flow.attention:
+        return group
+    own = window_of(window.blocks[group.flow.attention[0][0]])
+    parts = {(0, name) for _, name in group.flow.attention}
+    places = ((rule, match) for rule, _ in rules for match in known_matches(rule, own))
+    rule = next((rule for rule, match in places if parts <= match.nodes), group.rule)
+    return replace(group, kernel=rule.kernel if rule else None, rule=rule)
 
 
 def _of_match(match: Match, window: Window, flags: Flags) -> Group:

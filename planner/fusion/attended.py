@@ -1,0 +1,172 @@
+"""Groups around attention that a perfect compiler could build (`planner.cost.attended`).
+
+From the attention backwards and forwards, step by step: first all that works element by element or
+head by head, then one layer of projections or of statistics of whole rows, and so on. Steps that
+another grouping is never worse than are left out:
+
+- Rotation, norms of heads and write of the cache in front without the projections that they come
+  from: behind those they are as many launches, and Q, K and V cross no border twice.
+- Projections without the norm in front of them, and the norm behind a projection: in front of the
+  next projections it is as many launches, and the rows that it makes are not stored.
+- A projection without the sum over heads' residual; or whose result ranks sum up, which hides
+  behind that projection alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from planner.cost.attended import attended_flow, composites, is_projection
+from planner.cost.flow import is_narrow, role_of
+from planner.fusion.match import Match
+from planner.graph.window import NodeKey, Window
+from planner.ops.mla import HeadLinear
+from planner.spec.types import FusionRule
+
+MAX_NODES = 13
+"""Beside the parts of attention: residual, norm, three projections, two norms, rotation and write
+of the cache in front; projection, residual and norm behind, and one to spare."""
+
+_RULE = FusionRule(
+    name="ideal-around-attention",
+    engine_name="attention nobody wrote yet",
+    classes=("contraction",),
+    query_tile=128,
+    source="planner.cost.attended: Luo et al. 2025 (arXiv:2508.18850), FlashInfer, AWS NKI",
+)
+
+
+def attended_matches(window: Window) -> Iterator[Match]:
+    """Every such group that touches this block and is convex."""
+    for parts in composites(window):
+        steps = _Steps(window, frozenset(parts))
+        fronts, behinds = list(steps.front()), list(steps.behind())
+        for front in fronts:
+            for behind in behinds:
+                nodes = front | behind | frozenset(parts)
+                if front | behind and _here(nodes) and window.is_convex(nodes):
+                    yield from _match(window, nodes)
+
+
+def _match(window: Window, nodes: frozenset[NodeKey]) -> Iterator[Match]:
+    flow = attended_flow(window, sorted(nodes, key=window.position.__getitem__))
+    if flow is not None:
+        yield Match(_RULE, nodes, flow=flow)
+
+
+def _here(nodes: frozenset[NodeKey]) -> bool:
+    return any(offset == 0 for offset, _ in nodes)
+
+
+Near = Callable[[frozenset[NodeKey]], set[NodeKey]]
+
+
+class _Steps:
+    """What may be joined in front of one attention and behind it, in ever larger steps."""
+
+    def __init__(self, window: Window, parts: frozenset[NodeKey]) -> None:
+        self.window = window
+        self.parts = parts
+        self.roles = {key: role_of(window.node(key)) for key in window.keys}
+
+    def front(self) -> Iterator[frozenset[NodeKey]]:
+        """Nothing, products of heads alone, and all that may stand in front up to a norm."""
+        yield frozenset()
+        alone = frozenset(filter(self._of_head, self._before(frozenset())))
+        if alone:
+            yield alone
+        legal = [each for each in self._grown(self._before) if self._legal(each)]
+        most = self._counts(legal[-1]) if legal else (0, 0)
+        yield from (each for each in legal if self._counts(each) == most and each != alone)
+
+    def behind(self) -> Iterator[frozenset[NodeKey]]:
+        """Nothing, all of each head, that with a statistic of all heads, and a projection."""
+        yield frozenset()
+        last: dict[tuple[int, int], frozenset[NodeKey]] = {}
+        for each in self._grown(self._after):
+            last[self._counts(each)] = each
+        yield from (last[n] for n in ((0, 0), (0, 1)) if last.get(n))
+        summed = [joined for (linear, rows), joined in last.items() if linear == 1]
+        if summed and not self._summed_by_ranks(summed[0]):
+            yield summed[0]
+
+    def _legal(self, joined: frozenset[NodeKey]) -> bool:
+        nodes = sorted(joined | self.parts, key=self.window.position.__getitem__)
+        return attended_flow(self.window, nodes) is not None
+
+    def _counts(self, joined: frozenset[NodeKey]) -> tuple[int, int]:
+        """Layers of projections, and statistics of whole rows."""
+        window = self.window
+        rows = {window.inputs(key)[0] for key in joined if is_projection(window.node(key))}
+        wide = (key for key in joined if self.roles[key] == "row" and not is_narrow(window, key))
+        return len(rows), len(list(wide))
+
+    def _summed_by_ranks(self, joined: frozenset[NodeKey]) -> bool:
+        return any(self.roles[key] == "exchange" for key in self._after(joined))
+
+    def _grown(self, near: Near) -> Iterator[frozenset[NodeKey]]:
+        """Ever more of it, each step with and without what joins at no cost."""
+        joined: frozenset[NodeKey] = frozenset()
+        while len(joined) <= MAX_NODES:
+            if joined:
+                yield joined
+            free = self._with_free(joined, near)
+            if free != joined:
+                yield free
+            added = near(free)
+            layer = {key for key in added if self._of_head(key)} or self._layer(added)
+            if not layer:
+                return
+            joined = free | layer
+
+    def _with_free(self, joined: frozenset[NodeKey], near: Near) -> frozenset[NodeKey]:
+        """With all that joins at no cost."""
+        while more := {key for key in near(joined) if self._free(key)}:
+            joined |= more
+        return joined
+
+    def _layer(self, added: set[NodeKey]) -> frozenset[NodeKey]:
+        """Projections with their siblings, or norms of whole rows; none where others are near."""
+        linear = {key for key in added if is_projection(self.window.node(key))}
+        if not linear:
+            return frozenset(key for key in added if self.roles[key] == "row")
+        rows = {self.window.inputs(key)[0] for key in linear}
+        readers = {r for tensor in rows for r in self.window.readers.get(tensor, ())}
+        return frozenset(key for key in readers if is_projection(self.window.node(key)))
+
+    def _free(self, key: NodeKey) -> bool:
+        role = self.roles[key]
+        return role in {"element", "state"} or (role == "row" and is_narrow(self.window, key))
+
+    def _of_head(self, key: NodeKey) -> bool:
+        return isinstance(self.window.node(key).op, HeadLinear)
+
+    def _before(self, joined: frozenset[NodeKey]) -> set[NodeKey]:
+        """What is read there and by nothing else that the attention waits for."""
+        window, group = self.window, joined | self.parts
+        found = {before for key in group for before in window.predecessors[key]} - group
+        return {key for key in found if all(map(group.__contains__, self._waiting(key)))}
+
+    def _waiting(self, key: NodeKey) -> set[NodeKey]:
+        """Readers of a node that the attention waits for."""
+        readers = self._readers(key)
+        return {each for each in readers if each in self.parts or each in self._above}
+
+    def _after(self, joined: frozenset[NodeKey]) -> set[NodeKey]:
+        """What reads something there and nothing else that waits for the attention."""
+        window, group = self.window, joined | self.parts
+        found = {reader for key in group for reader in self._readers(key)} - group
+        below = {key for key in found if not self._waits(window.predecessors[key] - group)}
+        return below - self._above
+
+    def _waits(self, keys: frozenset[NodeKey]) -> bool:
+        return any(self.window.ancestors[key] & self.parts for key in keys)
+
+    def _readers(self, key: NodeKey) -> set[NodeKey]:
+        window = self.window
+        return {r for tensor in window.outputs(key) for r in window.readers.get(tensor, ())}
+
+    @cached_property
+    def _above(self) -> frozenset[NodeKey]:
+        return frozenset[NodeKey]().union(*(self.window.ancestors[key] for key in self.parts))
