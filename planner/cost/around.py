@@ -82,6 +82,8 @@ class Sides:
     """Weights that are split by KV heads."""
     cached_bytes: float
     """Keys and values that are read."""
+    row_s: float
+    """What a row of queries takes on the matrix units for each KV head and all keys."""
 
 
 @lru_cache(maxsize=256)
@@ -106,14 +108,19 @@ def tile_of(sides: Sides) -> tuple[Tile, float] | None:
     adds = bool(sides.out) and units * parts > 1
     extra = 2 * np.minimum(at_once, total) * rows * sides.out * FP32_BYTES * adds
     again = heights * (sides.own_bytes + parts * sides.common_bytes) + parts * sides.cached_bytes
-    fill_s = again / ((chip.fill_bytes_per_s or math.inf) * share)
+    filled_s = again / (chip.fill_bytes_per_s or math.inf)
+    padded = np.ceil(_in_tile(sides, units * parts, units) / _LEAST_ROWS) * _LEAST_ROWS
+    fill_s = np.maximum(filled_s, parts * padded * sides.row_s) / share
     once = sides.own_bytes + sides.common_bytes + sides.cached_bytes
     least_s = once / sides.bandwidth_bytes_per_s / share
     time_s = np.maximum(least_s, fill_s) + extra / sides.bandwidth_bytes_per_s
     at = int(np.argmin(np.where(fits, time_s, math.inf)))
     if not fits[at]:
         return None
-    columns = sides.out or sides.split / (units * parts[at]) + sides.shared / units
+    columns = sides.out or max(
+        sides.split / (units * parts[at]) + sides.shared / units,
+        sides.heads / (units * parts[at]) * sides.value,
+    )
     level: Level = "cluster" if blocks[at] > 1 else "block"
     found = Tile(level, int(rows[at]), math.ceil(columns), int(blocks[at]))
     numbers = (float(each[at]) for each in (sums_bytes, share, extra, fill_s))
@@ -131,8 +138,7 @@ def _footprint(sides: Sides, rows: Any, tiles: Any, units: int, blocks: Any) -> 
     """
     tall = np.maximum(_LEAST_ROWS, rows)
     columns = sides.split / tiles + sides.shared / units
-    in_tile = np.ceil(sides.heads / tiles / (1 if units > 1 else sides.kv_heads))
-    attended = np.ceil(in_tile / _LEAST_ROWS) * _LEAST_ROWS * sides.value
+    attended = np.ceil(_in_tile(sides, tiles, units) / _LEAST_ROWS) * _LEAST_ROWS * sides.value
     sums = tall * sides.out / blocks + np.maximum(attended, tall * columns / blocks)
     held = np.ceil(rows / blocks) * sides.heads / tiles * (sides.key + sides.value) * _HELD_BYTES
     operands = staged(tall, np.maximum(sides.out, columns) / blocks)
@@ -140,6 +146,11 @@ def _footprint(sides: Sides, rows: Any, tiles: Any, units: int, blocks: Any) -> 
     sums_bytes = sums * FP32_BYTES
     fits = (sums_bytes <= sides.chip.accumulator_bytes) & (shared <= sides.chip.shared_bytes)
     return sums_bytes, fits
+
+
+def _in_tile(sides: Sides, tiles: Any, units: int) -> Any:
+    """Query heads that a multiprocessor takes at a time."""
+    return sides.heads / tiles / (1 if units > 1 else sides.kv_heads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +203,7 @@ class _Around:
         latent = isinstance(scores.node.op, LatentPart)
         heads, kv_heads, key, value = _heads(scores.node.op)
         element = bytes_per_element(scores.site.formats.kv_cache)
+        wide = key if latent else key + value
         own = tuple(each for each in flow.products if each not in flow.shared)
         widest = max((sizes.width((each,)) for each in flow.by_head), default=0.0)
         cached = sum(self._private(each) for each in flow.attention)
@@ -205,7 +217,7 @@ class _Around:
             kv_heads,
             key,
             value,
-            _STAGES * _KEYS * (key if latent else key + value) * element,
+            _STAGES * _KEYS * wide * element,
             max(sizes.width(own), widest),
             sizes.width(flow.shared),
             sizes.width(flow.chained),
@@ -213,6 +225,7 @@ class _Around:
             sum(self._private(each) for each in (*own, *flow.chained, *flow.by_head)),
             sum(self._private(each) for each in flow.shared),
             cached,
+            cached / (wide * element) * 2 * (key + value) / sizes.device.peak("bf16"),
         )
 
     def _private(self, key: NodeKey) -> float:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from planner.cost.flow import ONLINE, Flow, is_narrow, reads_from, role_of
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
+from planner.ops.latent_attention import LatentPart
 from planner.ops.linear import Linear
 from planner.ops.mla import HeadLinear
 
@@ -129,9 +130,25 @@ class _Around:
             self.whole,
             attention=self.parts,
             by_head=tuple(self.by_head),
-            shared=tuple(key for key in self.front if any(key in ancestors[s] for s in states)),
+            shared=tuple(key for key in self.front if key not in self._of_queries()),
             beside=tuple(key for key in self._ordered if key in self._above and key not in before),
         )
+
+    def _of_queries(self) -> set[NodeKey]:
+        """Projections that queries come from. A rotation's results are of one input each."""
+        window, found = self.window, set()
+        scores = window.node(self.parts[0]).op
+        walk = list(window.inputs(self.parts[0])[: 2 if isinstance(scores, LatentPart) else 1])
+        while walk:
+            tensor = walk.pop()
+            key = window.producer.get(tensor)
+            if key in self.front:
+                found.add(key)
+            elif key in self.inside:
+                read, written = window.inputs(key), window.outputs(key)
+                paired = len(read) == len(written)
+                walk += (read[written.index(tensor)],) if paired else read
+        return found
 
     @property
     def _ordered(self) -> list[NodeKey]:

@@ -6,8 +6,8 @@ another grouping is never worse than are left out:
 
 - Rotation, norms of heads and write of the cache in front without the projections that they come
   from: behind those they are as many launches, and Q, K and V cross no border twice.
-- Projections without the norm in front of them, and the norm behind a projection: in front of the
-  next projections it is as many launches, and the rows that it makes are not stored.
+- Projections without the norm in front of them, and a norm behind a projection that others follow:
+  in front of those it is as many launches, and the rows that it makes are not stored.
 - A projection without the sum over heads' residual; or whose result ranks sum up, which hides
   behind that projection alone.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from planner.cost.attended import attended_flow, composites, is_projection
-from planner.cost.flow import is_narrow, role_of
+from planner.cost.flow import Role, is_narrow, role_of
 from planner.fusion.match import Match
 from planner.graph.window import NodeKey, Window
 from planner.ops.mla import HeadLinear
@@ -87,9 +87,10 @@ class _Steps:
         for each in self._grown(self._after):
             last[self._counts(each)] = each
         yield from (last[n] for n in ((0, 0), (0, 1)) if last.get(n))
-        summed = [joined for (linear, rows), joined in last.items() if linear == 1]
-        if summed and not self._summed_by_ranks(summed[0]):
-            yield summed[0]
+        summed = [joined for (linear, _), joined in last.items() if linear == 1]
+        if summed and not self._meets(summed[0], "exchange"):
+            yield from summed[:1]
+            yield from (each for each in summed[1:] if not self._meets(each, "product"))
 
     def _legal(self, joined: frozenset[NodeKey]) -> bool:
         nodes = sorted(joined | self.parts, key=self.window.position.__getitem__)
@@ -102,8 +103,8 @@ class _Steps:
         wide = (key for key in joined if self.roles[key] == "row" and not is_narrow(window, key))
         return len(rows), len(list(wide))
 
-    def _summed_by_ranks(self, joined: frozenset[NodeKey]) -> bool:
-        return any(self.roles[key] == "exchange" for key in self._after(joined))
+    def _meets(self, joined: frozenset[NodeKey], role: Role) -> bool:
+        return any(self.roles[key] == role for key in self._after(joined))
 
     def _grown(self, near: Near) -> Iterator[frozenset[NodeKey]]:
         """Ever more of it, each step with and without what joins at no cost."""
