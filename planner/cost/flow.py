@@ -189,6 +189,8 @@ class _Walk:
         back = isinstance(node.op, Combine) and self.experts and self.arrived == self.exchange
         if (self.exchange and not back) or (key in self.ended and not self.experts):
             return False
+        if isinstance(node.op, Dispatch) and self.stage[key]:
+            return False
         self.exchange = self.exchange or key
         if isinstance(node.op, _ARRIVALS) and not (self.stage[key] or self.experts):
             self.arrived = key
