@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from planner.capture.apart import UNFIT, in_turn
 from planner.capture.layout import Layout, Slot
 from planner.capture.regime import Regime, known_regime, objective_of, taken, uncovered
 from planner.capture.timeline import Issue, timeline
@@ -38,11 +39,17 @@ class Kernel:
     time: KernelTime
     launch_s: float
     in_graph: bool
+    together: tuple[Kernel, ...] = ()
 
     @property
     def work(self) -> KernelWork:
         """Its FLOPs and bytes."""
         return self.asked.work
+
+    @property
+    def apart(self) -> tuple[Kernel, ...]:
+        """Itself, or the kernels that it stands for."""
+        return self.together or (self,)
 
     @cached_property
     def issue(self) -> Issue:
@@ -89,6 +96,7 @@ class Priced:
     slot: Slot
     asked: Priceable
     estimate: Estimate
+    together: tuple[Priced, ...] = ()
 
     def issued(self, mode: Mode, fixed: FixedCosts) -> tuple[bool, float]:
         """Whether a graph holds it in a mode, and the host's time to launch it."""
@@ -135,7 +143,8 @@ class Priced:
             estimate.log_high,
             estimate.borrowed,
         )
-        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph)
+        apart = tuple(each.kernel(mode, fixed) for each in self.together)
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph, apart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +167,11 @@ class Problem:
 
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
-        slot = self.layout.slots[number]
+        return self._priced(self.layout.slots[number])
+
+    def _priced(self, slot: Slot) -> Priced:
+        if slot.together:
+            return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._priced))
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
@@ -233,10 +246,6 @@ def worked(
     return asked if more is work else Priceable(group.border, costs, more, *names, *how), estimate
 
 
-UNFIT = Estimate(math.inf, 0.0, "datasheet")
-"""Of a group whose tiles fit no chip like this."""
-
-
 def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device) -> Estimate:
     """An estimate with what a tile leaves idle, moves besides and waits for.
 
@@ -272,7 +281,7 @@ def solution(
         SolvedRun(
             layout.structure.graph.kinds[kinds[run.kind]],
             run.times,
-            tuple(kernels[launch.candidate.id] for launch in run.launches),
+            tuple(each for launch in run.launches for each in kernels[launch.candidate.id].apart),
         )
         for run in schedule.runs
     )

@@ -116,7 +116,18 @@ class Sizes:
         flops = sum(as_float(self.cost(key).work.vector_flops) for key in flow.before)
         size = sum(as_float(self.cost(key).input_bytes[n]) for key, n in flow.before_reads)
         extra_bytes = size * (waves * passes - 1) if size > self.device.l2_bytes else 0.0
-        return extra_bytes + self.landed_bytes, flops * (times * passes - 1)
+        return extra_bytes + self.landed_bytes, flops * (times * passes * self.copies - 1)
+
+    @property
+    def copies(self) -> float:
+        """How often a row is taken up: by each expert on this rank that its token chose."""
+        key = self.flow.experts
+        if key is None:
+            return 1.0
+        cost = self.cost(key)
+        assert isinstance(cost.node.op, Moe)
+        pairs = as_float(cost.node.op.busiest(cost.site).pairs)
+        return max(1.0, float(pairs / as_float(cost.site.rows())))
 
     @property
     def landed_bytes(self) -> float:

@@ -177,12 +177,13 @@ class _Walk:
         return self.window.node(key).op
 
     def _experts(self, key: NodeKey, before: list[NodeKey]) -> bool:
-        """Experts read complete rows: those of memory, or those that come from other ranks."""
+        """Experts read complete rows: of memory, of other ranks, or normalised in front."""
         if self.experts or key in self.ended:
             return False
         self.experts = key
         self.ended.add(key)
-        return all(each == self.arrived for each in before)
+        roles = {role_of(self.window.node(each)) for each in before if each != self.arrived}
+        return roles <= {"element", "row"} and not self.stage[key]
 
     def _exchange(self, key: NodeKey, node: Node) -> bool:
         """Ranks exchange complete tiles, once in a kernel; to experts and back is once."""
@@ -217,7 +218,7 @@ class _Walk:
     def flow(self) -> Flow | None:
         """What was walked; None where something would run twice that may not."""
         products, chained = map(tuple, self.products)
-        before = self._before(products)
+        before = self._before((*products, self.experts) if self.experts else products)
         if self.states.intersection(before) or (products and self.experts):
             return None
         behind = [key for key in self.stage if self.stage[key] == 1]

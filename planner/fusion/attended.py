@@ -14,13 +14,13 @@ another grouping is never worse than are left out:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from planner.cost.attended import attended_flow, composites, is_projection
-from planner.cost.flow import Role, is_narrow, role_of
-from planner.fusion.match import Match
-from planner.graph.window import NodeKey, Window
+from planner.cost.flow import Flow, Role, is_narrow, role_of
+from planner.fusion.match import Match, known_matches
+from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.mla import HeadLinear
 from planner.spec.types import FusionRule
 
@@ -47,6 +47,14 @@ def attended_matches(window: Window) -> Iterator[Match]:
                 nodes = front | behind | frozenset(parts)
                 if front | behind and _here(nodes) and window.is_convex(nodes):
                     yield from _match(window, nodes)
+
+
+def attention_rule(flow: Flow, window: Window, rules: Iterable[FusionRule]) -> FusionRule | None:
+    """The engine's rule for the attention of a flow; None where it has none."""
+    own = window_of(window.blocks[flow.attention[0][0]])
+    parts = {(0, name) for _, name in flow.attention}
+    places = ((rule, match) for rule in rules for match in known_matches(rule, own))
+    return next((rule for rule, match in places if parts <= match.nodes), None)
 
 
 def _match(window: Window, nodes: frozenset[NodeKey]) -> Iterator[Match]:
