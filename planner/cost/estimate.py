@@ -168,7 +168,7 @@ class CalibratedEstimator:
         tokens = as_float(site.load.size(ROWS[heads.phase]))
         if not kernel.writes_cache:
             core_s = core_s - self._write_s(tokens, heads.token_bytes(dtype))
-        return Part("attention", core_s, fitted.floor_s, as_float(kernel.work.hbm_bytes), fitted)
+        return Part("attention", core_s, fitted.floor_s, as_float(kernel.attended_bytes), fitted)
 
     def _routed(self, found: Routed) -> Part:
         fitted, family = found.fitted, found.model.family
@@ -212,7 +212,7 @@ class CalibratedEstimator:
         if fitted is None:
             return None
         core_s = core_s + (floor_s - fitted.floor_s)
-        moved = as_float(kernel.work.hbm_bytes)
+        moved = as_float(kernel.attended_bytes)
         if heads.cached and not kernel.writes_cache:
             tokens = as_float(site.load.tokens)
             core_s = core_s - self._write_s(tokens, heads.kv_bytes_per_token(dtype))

@@ -66,6 +66,25 @@ class Kernel:
         """Whether it writes new keys and values itself, as attention tables time it."""
         return any(node.op.op_class == OpClass.CACHE for node, _ in self.nodes)
 
+    @property
+    def attended_bytes(self) -> Number:
+        """Of its HBM bytes what a model of attention accounts for: all, or, of attention with
+        others around it, keys and values.
+        """
+        if self.tile is None:
+            return self.work.hbm_bytes
+        found = [self.costs[at].nodes[name] for at, name in self.edge.nodes]
+        parts = [cost for cost in found if cost.node.composite]
+        handed = [
+            sum(
+                size
+                for tensor, size in zip(cost.site.inputs, cost.input_bytes, strict=True)
+                if tensor.handle
+            )
+            for cost in parts
+        ]
+        return sum(cost.shares(None)[-1] for cost in parts) + max(handed, default=0)
+
 
 class Estimator(Protocol):
     """Prices kernels."""

@@ -32,16 +32,24 @@ MOST_KERNELS = 3
 def computed_again(
     window: Window, groups: Mapping[frozenset[NodeKey], Group]
 ) -> dict[frozenset[NodeKey], Group]:
-    """Kernels that compute a node for themselves, as groups of all their nodes."""
+    """Kernels that compute a node for themselves, as groups of all their nodes.
+
+    Of several for the same nodes those with the fewest launches, and of these those that save most.
+    """
     found: dict[frozenset[NodeKey], Group] = {}
     fused = [group for group in groups.values() if group.flow and not group.flow.exchange]
     for key in window.keys:
         node = _Node.of(key, window)
         if node is not None:
             for group in node.choices(fused):
-                if group.nodes not in groups:
-                    found.setdefault(group.nodes, group)
+                before = found.get(group.nodes)
+                if group.nodes not in groups and (before is None or _rank(group) < _rank(before)):
+                    found[group.nodes] = group
     return found
+
+
+def _rank(group: Group) -> tuple[int, int]:
+    return group.launches, -group.saves[1] if group.saves else 0
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,7 @@ def flow(found: Window, *names: str):
 
 def sets(found: Window) -> set[frozenset[str]]:
     parts = {name for each in composites(found) for _, name in each}
-    return {
-        frozenset(name for _, name in match.nodes) - parts for match in attended_matches(found)
-    }
+    return {frozenset(name for _, name in match.nodes) - parts for match in attended_matches(found)}
 
 
 def names(keys) -> list[str]:

@@ -101,7 +101,9 @@ def test_a_router_is_done_before_tokens_leave():
 
 def test_experts_on_tensor_ranks_sum_up_as_they_are_done():
     mixtral = window("mixtral-8x7b", ExpertLayout(4))
-    [reduce] = [node.id for node in mixtral.block.nodes if "expert" in node.id and "all_re" in node.id]
+    [reduce] = [
+        node.id for node in mixtral.block.nodes if "expert" in node.id and "all_re" in node.id
+    ]
     assert flow(mixtral, "experts", reduce).overlaps
     assert flow(mixtral, "experts", reduce, "mlp_residual").overlaps
 
