@@ -167,11 +167,11 @@ class Problem:
 
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
-        return self._priced(self.layout.slots[number])
+        return self._new(self.layout.slots[number])
 
-    def _priced(self, slot: Slot) -> Priced:
+    def _new(self, slot: Slot) -> Priced:
         if slot.together:
-            return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._priced))
+            return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._new))
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)

@@ -180,9 +180,11 @@ class _Around:
     def plain(self) -> Tile:
         """Nothing but nodes of each head around it: as the attention kernel is cut anyway."""
         flow, load = self.sizes.flow, self._scores.site.load
-        tiles = max(math.ceil(group.new_tokens / _QUERY_TILE) for group in load.groups)
+        tiles = max(1, *(math.ceil(group.new_tokens / _QUERY_TILE) for group in load.groups))
         flops = self._vector_flops(flow.beside) * (tiles - 1) / 2
-        return Tile("block", _QUERY_TILE if tiles > 1 else 1, extra_flops=flops)
+        rows, (_, _, _, value) = _QUERY_TILE if tiles > 1 else 1, _heads(self._scores.node.op)
+        sums_bytes = max(rows, _LEAST_ROWS) * value * FP32_BYTES
+        return Tile("block", rows, value, kept_bytes=sums_bytes, extra_flops=flops)
 
     def best(self) -> Tile | None:
         """The tile that costs least."""
@@ -207,8 +209,7 @@ class _Around:
         own = tuple(each for each in flow.products if each not in flow.shared)
         widest = max((sizes.width((each,)) for each in flow.by_head), default=0.0)
         cached = sum(self._private(each) for each in flow.attention)
-        if latent:
-            cached += float(as_float(scores.input_bytes[-1]))
+        cached += float(as_float(scores.handed_bytes))
         return Sides(
             self.chip,
             sizes.device.bandwidth_bytes_per_s,

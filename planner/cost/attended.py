@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from planner.cost.flow import ONLINE, Flow, is_narrow, reads_from, role_of
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
+from planner.ops.attention import AttentionPart
 from planner.ops.latent_attention import LatentPart
 from planner.ops.linear import Linear
 from planner.ops.mla import HeadLinear
+from planner.ops.types import OpClass
 
 
 def composites(window: Window) -> Iterator[tuple[NodeKey, ...]]:
@@ -42,10 +44,17 @@ def attended_flow(window: Window, ordered: Iterable[NodeKey]) -> Flow | None:
     """
     nodes = tuple(ordered)
     parts = tuple(key for key in nodes if window.node(key).composite)
-    if parts not in composites(window):
+    if parts not in composites(window) or not _known(window, parts):
         return None
     walk = _Around(window, frozenset(nodes), parts)
     return walk.flow() if all(walk.takes(key) for key in nodes if key not in parts) else None
+
+
+def _known(window: Window, parts: tuple[NodeKey, ...]) -> bool:
+    """Whether it is plain or latent attention, of this rank alone."""
+    classes = {window.node(key).op.op_class for key in parts}
+    scores = window.node(parts[0]).op
+    return OpClass.COLLECTIVE not in classes and isinstance(scores, AttentionPart | LatentPart)
 
 
 @dataclass

@@ -75,15 +75,8 @@ class Kernel:
             return self.work.hbm_bytes
         found = [self.costs[at].nodes[name] for at, name in self.edge.nodes]
         parts = [cost for cost in found if cost.node.composite]
-        handed = [
-            sum(
-                size
-                for tensor, size in zip(cost.site.inputs, cost.input_bytes, strict=True)
-                if tensor.handle
-            )
-            for cost in parts
-        ]
-        return sum(cost.shares(None)[-1] for cost in parts) + max(handed, default=0)
+        handed = max((cost.handed_bytes for cost in parts), default=0)
+        return sum(cost.shares(None)[-1] for cost in parts) + handed
 
 
 class Estimator(Protocol):
