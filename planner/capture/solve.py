@@ -46,11 +46,6 @@ class Kernel:
         """Its FLOPs and bytes."""
         return self.asked.work
 
-    @property
-    def apart(self) -> tuple[Kernel, ...]:
-        """Itself, or the kernels that it stands for."""
-        return self.together or (self,)
-
     @cached_property
     def issue(self) -> Issue:
         """As the timeline sees it."""
@@ -167,11 +162,13 @@ class Problem:
 
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
-        return self._new(self.layout.slots[number])
+        slot = self.layout.slots[number]
+        return self._new(slot) if slot.group.together else self._single(slot)
 
     def _new(self, slot: Slot) -> Priced:
-        if slot.together:
-            return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._new))
+        return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._single))
+
+    def _single(self, slot: Slot) -> Priced:
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
@@ -277,11 +274,12 @@ def solution(
 ) -> Solution:
     """A schedule's kernels, by slot, and the timeline they make."""
     kinds = {block.kind: kind for kind, block in enumerate(layout.problem.blocks)}
+    apart = {slot: kernel.together or (kernel,) for slot, kernel in kernels.items()}
     runs = tuple(
         SolvedRun(
             layout.structure.graph.kinds[kinds[run.kind]],
             run.times,
-            tuple(each for launch in run.launches for each in kernels[launch.candidate.id].apart),
+            tuple(each for launch in run.launches for each in apart[launch.candidate.id]),
         )
         for run in schedule.runs
     )

@@ -16,13 +16,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.chip import Chip
-from planner.cost.fitting import FP32_BYTES, Sizes, best_tile, staged
+from planner.cost.fitting import (
+    DEPTH_BYTES,
+    FP32_BYTES,
+    MOST_COLUMNS,
+    STAGES,
+    Sizes,
+    best_tile,
+)
 from planner.cost.flow import Flow
 from planner.cost.tile import UNKNOWN, Level, Tile
 from planner.cost.types import Device, NodeCost
@@ -33,7 +40,7 @@ from planner.ops.attention import AttentionPart
 from planner.ops.latent_attention import LatentPart
 from planner.ops.types import Operator
 
-_KEYS, _STAGES = 64, 2
+_KEYS = 64
 """Keys that are brought in while as many are multiplied."""
 _QUERY_TILE = 128
 _LEAST_ROWS, _MOST_ROWS = 16, 128
@@ -53,8 +60,7 @@ def fitting_tile(flow: Flow, costs: tuple[BlockCosts, ...], device: Device) -> T
     return around.best() if around.decodes and around.cached else None
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """All that a tile around attention depends on."""
 
     chip: Chip
@@ -141,7 +147,8 @@ def _footprint(sides: Sides, rows: Any, tiles: Any, units: int, blocks: Any) -> 
     attended = np.ceil(_in_tile(sides, tiles, units) / _LEAST_ROWS) * _LEAST_ROWS * sides.value
     sums = tall * sides.out / blocks + np.maximum(attended, tall * columns / blocks)
     held = np.ceil(rows / blocks) * sides.heads / tiles * (sides.key + sides.value) * _HELD_BYTES
-    operands = staged(tall, np.maximum(sides.out, columns) / blocks)
+    wide = np.maximum(sides.out, columns) / blocks
+    operands = STAGES * (tall + np.minimum(wide, MOST_COLUMNS)) * DEPTH_BYTES
     shared = held + np.maximum(sides.stream_bytes, operands)
     sums_bytes = sums * FP32_BYTES
     fits = (sums_bytes <= sides.chip.accumulator_bytes) & (shared <= sides.chip.shared_bytes)
@@ -218,7 +225,7 @@ class _Around:
             kv_heads,
             key,
             value,
-            _STAGES * _KEYS * wide * element,
+            STAGES * _KEYS * wide * element,
             max(sizes.width(own), widest),
             sizes.width(flow.shared),
             sizes.width(flow.chained),

@@ -21,6 +21,7 @@ from planner.cost.attended import attended_flow, composites, is_projection
 from planner.cost.flow import Flow, Role, is_narrow, role_of
 from planner.fusion.match import Match, known_matches
 from planner.graph.window import NodeKey, Window, window_of
+from planner.ops.embedding import Embedding
 from planner.ops.mla import HeadLinear
 from planner.spec.types import FusionRule
 
@@ -38,14 +39,16 @@ _RULE = FusionRule(
 
 
 def attended_matches(window: Window) -> Iterator[Match]:
-    """Every such group that touches this block and is convex."""
+    """Every such group of a block that is convex; of two blocks those that reach into both."""
+    across = window.following is not None
     for parts in composites(window):
-        steps = _Steps(window, frozenset(parts))
-        fronts, behinds = list(steps.front()), list(steps.behind())
-        for front in fronts:
-            for behind in behinds:
-                nodes = front | behind | frozenset(parts)
-                if front | behind and _here(nodes) and window.is_convex(nodes):
+        steps, own = _Steps(window, frozenset(parts)), parts[0][0]
+        near, far = (steps.front, steps.behind) if own else (steps.behind, steps.front)
+        reaching = [each for each in near() if not across or any(at != own for at, _ in each)]
+        for side in far() if reaching else ():
+            for each in reaching:
+                nodes = side | each | steps.parts
+                if side | each and window.is_convex(nodes):
                     yield from _match(window, nodes)
 
 
@@ -63,10 +66,6 @@ def _match(window: Window, nodes: frozenset[NodeKey]) -> Iterator[Match]:
         yield Match(_RULE, nodes, flow=flow)
 
 
-def _here(nodes: frozenset[NodeKey]) -> bool:
-    return any(offset == 0 for offset, _ in nodes)
-
-
 Near = Callable[[frozenset[NodeKey]], set[NodeKey]]
 
 
@@ -76,7 +75,7 @@ class _Steps:
     def __init__(self, window: Window, parts: frozenset[NodeKey]) -> None:
         self.window = window
         self.parts = parts
-        self.roles = {key: role_of(window.node(key)) for key in window.keys}
+        self._reading: dict[NodeKey, set[NodeKey]] = {}
 
     def front(self) -> Iterator[frozenset[NodeKey]]:
         """Nothing, products of heads alone, and all that may stand in front up to a norm."""
@@ -108,11 +107,11 @@ class _Steps:
         """Layers of projections, and statistics of whole rows."""
         window = self.window
         rows = {window.inputs(key)[0] for key in joined if is_projection(window.node(key))}
-        wide = (key for key in joined if self.roles[key] == "row" and not is_narrow(window, key))
+        wide = (key for key in joined if self._role(key) == "row" and not is_narrow(window, key))
         return len(rows), len(list(wide))
 
     def _meets(self, joined: frozenset[NodeKey], role: Role) -> bool:
-        return any(self.roles[key] == role for key in self._after(joined))
+        return any(self._role(key) == role for key in self._after(joined))
 
     def _grown(self, near: Near) -> Iterator[frozenset[NodeKey]]:
         """Ever more of it, each step with and without what joins at no cost."""
@@ -139,13 +138,16 @@ class _Steps:
         """Projections with their siblings, or norms of whole rows; none where others are near."""
         linear = {key for key in added if is_projection(self.window.node(key))}
         if not linear:
-            return frozenset(key for key in added if self.roles[key] == "row")
+            return frozenset(key for key in added if self._role(key) == "row")
         rows = {self.window.inputs(key)[0] for key in linear}
         readers = {r for tensor in rows for r in self.window.readers.get(tensor, ())}
         return frozenset(key for key in readers if is_projection(self.window.node(key)))
 
     def _free(self, key: NodeKey) -> bool:
-        role = self.roles[key]
+        """Rows of an embedding are looked up once a step: not worth a search in every layer."""
+        role = self._role(key)
+        if isinstance(self.window.node(key).op, Embedding):
+            return False
         return role in {"element", "state"} or (role == "row" and is_narrow(self.window, key))
 
     def _of_head(self, key: NodeKey) -> bool:
@@ -173,8 +175,13 @@ class _Steps:
         return any(self.window.ancestors[key] & self.parts for key in keys)
 
     def _readers(self, key: NodeKey) -> set[NodeKey]:
-        window = self.window
-        return {r for tensor in window.outputs(key) for r in window.readers.get(tensor, ())}
+        if key not in self._reading:
+            tensors, readers = self.window.outputs(key), self.window.readers
+            self._reading[key] = set().union(*(readers.get(tensor, ()) for tensor in tensors))
+        return self._reading[key]
+
+    def _role(self, key: NodeKey) -> Role | None:
+        return role_of(self.window.node(key))
 
     @cached_property
     def _above(self) -> frozenset[NodeKey]:
