@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import takewhile
 
 from planner.cost.attended import attended_flow, composites, is_projection
 from planner.cost.flow import Flow, Role, is_narrow, role_of
@@ -83,7 +84,7 @@ class _Steps:
         alone = frozenset(filter(self._of_head, self._before(frozenset())))
         if alone:
             yield alone
-        legal = [each for each in self._grown(self._before) if self._legal(each)]
+        legal = list(takewhile(self._legal, self._grown(self._before)))
         most = self._counts(legal[-1]) if legal else (0, 0)
         yield from (each for each in legal if self._counts(each) == most and each != alone)
 
@@ -91,7 +92,7 @@ class _Steps:
         """Nothing, all of each head, that with a statistic of all heads, and a projection."""
         yield frozenset()
         last: dict[tuple[int, int], frozenset[NodeKey]] = {}
-        for each in self._grown(self._after):
+        for each in takewhile(self._legal, self._grown(self._after)):
             last[self._counts(each)] = each
         yield from (last[n] for n in ((0, 0), (0, 1)) if last.get(n))
         summed = [joined for (linear, _), joined in last.items() if linear == 1]
