@@ -8,8 +8,9 @@ another grouping is never worse than are left out:
   from: behind those they are as many launches, and Q, K and V cross no border twice.
 - Projections without the norm in front of them, and a norm behind a projection that others follow:
   in front of those it is as many launches, and the rows that it makes are not stored.
-- A projection without the sum over heads' residual; or whose result ranks sum up, which hides
-  behind that projection alone.
+- A residual in front: behind the product that it adds to, that product's result is not stored.
+- The output projection without its residual; or one whose result ranks sum up, which hides behind
+  that projection alone.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from planner.ops.mla import HeadLinear
 from planner.spec.types import FusionRule
 
 MAX_NODES = 13
-"""Beside the parts of attention: residual, norm, three projections, two norms, rotation and write
-of the cache in front; projection, residual and norm behind, and one to spare."""
+"""Beside the parts of attention: norm, three projections, two norms, rotation and write of the cache
+in front; projection, residual and norm behind, and two to spare."""
 
 _RULE = FusionRule(
     name="ideal-around-attention",
@@ -84,7 +85,7 @@ class _Steps:
         alone = frozenset(filter(self._of_head, self._before(frozenset())))
         if alone:
             yield alone
-        legal = list(takewhile(self._legal, self._grown(self._before)))
+        legal = list(takewhile(self._in_front, self._grown(self._before)))
         most = self._counts(legal[-1]) if legal else (0, 0)
         yield from (each for each in legal if self._counts(each) == most and each != alone)
 
@@ -99,6 +100,18 @@ class _Steps:
         if summed and not self._meets(summed[0], "exchange"):
             yield from summed[:1]
             yield from (each for each in summed[1:] if not self._meets(each, "product"))
+
+    def _in_front(self, joined: frozenset[NodeKey]) -> bool:
+        """Whether one kernel can run it, and none of it belongs behind the products before it."""
+        window = self.window
+        linear = [key for key in joined if is_projection(window.node(key))]
+        ahead = joined.intersection(*(window.ancestors[key] for key in linear[:1]))
+        behind = any(
+            self._role(before) in {"product", "experts", "exchange"}
+            for key in ahead - set(linear)
+            for before in window.predecessors[key]
+        )
+        return not (linear and behind) and self._legal(joined)
 
     def _legal(self, joined: frozenset[NodeKey]) -> bool:
         nodes = sorted(joined | self.parts, key=self.window.position.__getitem__)
@@ -145,7 +158,7 @@ class _Steps:
         return frozenset(key for key in readers if is_projection(self.window.node(key)))
 
     def _free(self, key: NodeKey) -> bool:
-        """Rows of an embedding are looked up once a step: not worth a search in every layer."""
+        """Rows of an embedding are looked up once a step: not worth a look in every layer."""
         role = self._role(key)
         if isinstance(self.window.node(key).op, Embedding):
             return False

@@ -66,7 +66,7 @@ def planned(model: str, step: str):
 
 
 def test_a_kernel_around_attention_is_listed_with_its_cluster():
-    """One sequence of Qwen3-30B-A3B: from the residual and norm to the one behind o_proj."""
+    """One sequence of Qwen3-30B-A3B: from the norm to the residual behind o_proj."""
     plan = planned("qwen3-30b-a3b", "{decode: {batch: 1, context: 1024}}")
     [row, *_] = [each for each in plan.first_kernels if "attention.scores" in each.nodes]
     assert {"input_norm", "q_proj", "rope", "kv_cache_write", "o_proj"} <= set(row.nodes)
