@@ -28,8 +28,8 @@ from planner.ops.mla import HeadLinear
 from planner.spec.types import FusionRule
 
 MAX_NODES = 13
-"""Beside the parts of attention: norm, three projections, two norms, rotation and write of the cache
-in front; projection, residual and norm behind, and two to spare."""
+"""Beside the parts of attention: norm, three projections, two norms, rotation and cache write in
+front; projection, residual and norm behind, and two to spare."""
 
 _RULE = FusionRule(
     name="ideal-around-attention",
