@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -15,6 +15,7 @@ from planner.fusion.explore import Space, known_space
 from planner.fusion.groups import Group, Structure
 from planner.fusion.match import NodeNames, named
 from planner.graph.types import Block, ModelGraph
+from planner.records import dataclass
 from planner.spec.conditions import holds
 from planner.spec.types import KernelName
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from planner.capture.layout import Layout, Slot
@@ -26,6 +26,7 @@ from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
 from planner.ops.types import Tiling
+from planner.records import dataclass
 from planner.spec.types import Scalar
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, maximum, where
 from planner.ops.types import Site
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

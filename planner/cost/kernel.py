@@ -7,7 +7,6 @@ outside, the write remains. No fusion rule states its own speed-up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from planner.cost.annotate import BlockCosts
@@ -15,6 +14,7 @@ from planner.cost.types import Device, KernelWork
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.num import Number, maximum
 from planner.ops.types import OpClass, Tiling
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
@@ -15,6 +14,7 @@ from planner.num import Number, as_float, is_one, maximum
 from planner.ops.heads import Heads
 from planner.ops.recurrent import Stateful
 from planner.ops.types import OpClass, SequenceGroup, Site
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

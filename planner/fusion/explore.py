@@ -14,13 +14,13 @@ nothing waited for that kernel, and the next window runs it at the same cost.)
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.fusion.downsets import downsets
 from planner.fusion.objective import Rooms
 from planner.fusion.types import Pair, Problem, SearchTooLarge
 from planner.fusion.windows import Window, boundary_states, windows_of
+from planner.records import dataclass
 
 MAX_STATES = 20_000
 FEW_STATES = 2_000

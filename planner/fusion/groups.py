@@ -7,7 +7,7 @@ the search's. Each no leaves a sentence.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -21,6 +21,7 @@ from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.moe import Moe
 from planner.ops.types import OpClass
+from planner.records import dataclass
 from planner.spec.conditions import first, holds, refusals
 from planner.spec.types import Conditions, FusionRule, KernelName, Limit, Scalar
 from planner.units import show_bytes

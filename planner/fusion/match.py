@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
@@ -12,6 +11,7 @@ from planner.fusion.loops import loops_of
 from planner.fusion.nests import around, groups
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
+from planner.records import dataclass
 from planner.spec.types import FusionRule, KernelName, SlotSpec
 
 

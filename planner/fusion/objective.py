@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from planner.fusion.types import Price, SearchTooLarge, Total
+from planner.records import dataclass
 
 Label = tuple[Any, ...]
 

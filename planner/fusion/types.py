@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import cached_property
 
 from planner.errors import PlannerError
+from planner.records import dataclass
 
 NodeKey = tuple[int, str]
 """(0, id) is a node of this block, (1, id) one of the next block."""

@@ -34,13 +34,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from planner.cost.kernels.gemm_kinds import INF, KINDS, VARIANTS, Kind
 from planner.cost.kernels.types import Constants, KernelModel
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.num import Number, maximum, minimum, where
+from planner.records import dataclass
 
 __all__ = ["KINDS", "MODEL", "GemmShape", "peak_flops_per_s"]
 
