@@ -76,6 +76,11 @@ class Layout:
     kept: dict[Hashable, Any] = field(default_factory=dict)
     """What others find out about it, to be found once."""
 
+    @cached_property
+    def limited(self) -> tuple[tuple[int, Slot], ...]:
+        """The slots that a size may keep from running, by number."""
+        return tuple((n, slot) for n, slot in enumerate(self.slots) if slot.limited)
+
     def space(self, *, order_free: bool) -> Space:
         """The states that a search may pass through. Raises SearchTooLarge."""
         if order_free not in self._spaces:

@@ -156,10 +156,15 @@ class Problem:
     """Sequences of the load, without padding."""
     known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
+    _priced: dict[int, Priced] = field(default_factory=dict)
 
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
-        slot = self.layout.slots[number]
+        if number not in self._priced:
+            self._priced[number] = self._new(self.layout.slots[number])
+        return self._priced[number]
+
+    def _new(self, slot: Slot) -> Priced:
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
@@ -174,8 +179,8 @@ class Problem:
         """Slots that are too large to run."""
         return frozenset(
             number
-            for number, slot in enumerate(self.layout.slots)
-            if slot.limited and limit_refusal(slot.group, self._costs_of(slot), self.engine)
+            for number, slot in self.layout.limited
+            if limit_refusal(slot.group, self._costs_of(slot), self.engine)
         )
 
     def solve(self, mode: Mode) -> Solution:
@@ -192,14 +197,15 @@ class Problem:
     def _exact(self, mode: Mode) -> fusion.Schedule:
         """The cheapest schedule. Raises SearchTooLarge."""
         alike = known_regime(self.layout, mode, self._refused)
-        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
-        space = self.layout.space(order_free=alike.objective.order_free)
-        return search(self.layout.problem, alike.objective, space, prices)
+        return search(self.layout.problem, alike.objective, alike.space, self._prices(alike))
 
-    def _price(self, alike: Regime, slot: int, mode: Mode) -> fusion.Price:
-        """As the search weighs it."""
-        known = alike.unasked(slot)
-        return known or self.priced(slot).price(mode, self.fixed, alike.weights[slot])
+    def _prices(self, alike: Regime) -> list[fusion.Price]:
+        """As the search weighs each slot."""
+        mode, fixed, weights = alike.mode, self.fixed, alike.weights
+        return [
+            known or self.priced(slot).price(mode, fixed, weights[slot])
+            for slot, known in enumerate(alike.unasked)
+        ]
 
     def _bounded(self, mode: Mode) -> fusion.Schedule:
         """A schedule with a bound: every kernel needs its price."""
