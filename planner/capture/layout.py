@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from planner.cost.engine import Engine
 from planner.fusion import types as fusion
 from planner.fusion.explore import Space, known_space
-from planner.fusion.groups import Group, Structure
+from planner.fusion.groups import Group, RuleSet, Structure
 from planner.fusion.match import NodeNames, named
 from planner.graph.types import Block, ModelGraph
 from planner.records import dataclass
@@ -51,7 +52,7 @@ class Slot:
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
         own = "tiled" if self.group.flow else ""
         kinds, edge = self.like or self.kinds, self.group.border
-        return f"{kinds} {edge} {tile} {self.group.kernel} {decodes} {own}"
+        return f"{kinds} {edge.text} {tile} {self.group.kernel} {decodes} {own}"
 
     @cached_property
     def order(self) -> float:
@@ -98,14 +99,9 @@ def layout(structure: Structure, engine: Engine) -> Layout:
     """The layout of a structure. Of the engine's facts only ``splitting`` matters."""
     capture = engine.spec.capture
     splits = _named(structure, [capture.splits[number] for number in splitting(engine)])
-    twins = _twins(structure.graph)
+    maker = _Slots(structure.rule_set, frozenset(capture.outside), splits, _twins(structure.graph))
     slots = tuple(
-        replace(
-            _slot(group, kinds, structure, frozenset(capture.outside), splits),
-            like=_like(group, kinds, twins),
-        )
-        for kinds, groups in _owners(structure)
-        for group in groups
+        maker.slot(group, kinds) for kinds, groups in _owners(structure) for group in groups
     )
     return Layout(structure, slots, _problem(structure))
 
@@ -119,32 +115,20 @@ def _owners(structure: Structure) -> Iterator[tuple[tuple[int, ...], tuple[Group
             yield (kind, following), structure.across[kind, following]
 
 
-def _slot(
-    group: Group,
-    kinds: tuple[int, ...],
-    structure: Structure,
-    outside: frozenset[str],
-    splits: frozenset[str],
-) -> Slot:
-    names = {name for _, name in group.nodes}
-    places = frozenset((kinds[offset], name) for offset, name in group.nodes)
-    single = len(group.nodes) == 1
-    fuses = structure.rule_set == "engine" and not single
-    return Slot(
-        group,
-        kinds,
-        not outside.isdisjoint(names),
-        not splits.isdisjoint(names),
-        places if fuses else frozenset(),
-        next(iter(places)) if single and group.flow is None else None,
-    )
-
-
 Twins = dict[Place, int]
 """By node: the first kind of block that has the same one, reading and writing the same."""
 
 
+_known_twins: WeakKeyDictionary[ModelGraph, Twins] = WeakKeyDictionary()
+
+
 def _twins(graph: ModelGraph) -> Twins:
+    if graph not in _known_twins:
+        _known_twins[graph] = _new_twins(graph)
+    return _known_twins[graph]
+
+
+def _new_twins(graph: ModelGraph) -> Twins:
     first: dict[Hashable, int] = {}
     found = {}
     for kind, block in enumerate(graph.kinds):
@@ -153,6 +137,34 @@ def _twins(graph: ModelGraph) -> Twins:
             same = node, around, block.formats, kind < graph.encoder_kinds
             found[kind, node.id] = first.setdefault(same, kind)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Slots:
+    """Makes the slots of a structure."""
+
+    rule_set: RuleSet
+    outside: frozenset[str]
+    splits: frozenset[str]
+    """Nodes that split a piecewise graph."""
+    twins: Twins
+
+    def slot(self, group: Group, kinds: tuple[int, ...]) -> Slot:
+        """The slot of a group that lies in these kinds of block."""
+        names = {name for _, name in group.nodes}
+        single = len(group.nodes) == 1
+        places = frozenset[Place]()
+        if single or self.rule_set == "engine":
+            places = frozenset((kinds[offset], name) for offset, name in group.nodes)
+        return Slot(
+            group,
+            kinds,
+            not self.outside.isdisjoint(names),
+            not self.splits.isdisjoint(names),
+            frozenset() if single or self.rule_set != "engine" else places,
+            next(iter(places)) if single and group.flow is None else None,
+            _like(group, kinds, self.twins),
+        )
 
 
 def _like(group: Group, kinds: tuple[int, ...], twins: Twins) -> tuple[int, ...]:

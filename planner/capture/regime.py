@@ -15,7 +15,7 @@ from functools import cached_property
 from planner.capture.layout import Layout, Place, Slot
 from planner.capture.types import Mode
 from planner.fusion.explore import Space
-from planner.fusion.least import LeastPaths, least_paths, least_space
+from planner.fusion.least import LeastPaths, known_least
 from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
 from planner.fusion.types import Price
 
@@ -35,6 +35,8 @@ class Regime:
     weights: tuple[int, ...]
     """Nodes each slot leaves uncovered."""
     paths: LeastPaths
+    space: Space
+    """The states that least paths pass through: all that a search needs to look at."""
     growing: set[int] = field(default_factory=set)
     """Slots whose kernels were seen to look at the context."""
 
@@ -57,11 +59,6 @@ class Regime:
             for slot, weight in enumerate(self.weights)
         )
 
-    @cached_property
-    def space(self) -> Space:
-        """The states that least paths pass through: all that a search needs to look at."""
-        return least_space(self.layout.space(order_free=self.objective.order_free), self.paths)
-
 
 def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     """The regime of a mode in which the slots ``refused`` cannot run, found once for all GPUs."""
@@ -76,11 +73,8 @@ def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     refused |= taken(layout, refused)
     weights = uncovered(layout, refused)
     counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
-    key = ("paths", mode == "full", refused)
-    if key not in layout.kept:
-        space = layout.space(order_free=mode == "full")
-        layout.kept[key] = least_paths(layout.problem, space, counted)
-    return Regime(layout, mode, refused, weights, layout.kept[key])
+    space = layout.space(order_free=mode == "full")
+    return Regime(layout, mode, refused, weights, *known_least(layout.problem, space, counted))
 
 
 def taken(layout: Layout, refused: Collection[int]) -> frozenset[int]:

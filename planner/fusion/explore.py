@@ -14,7 +14,9 @@ nothing waited for that kernel, and the next window runs it at the same cost.)
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import field
 from itertools import pairwise
+from typing import Any
 
 from planner.fusion.downsets import downsets
 from planner.fusion.objective import Rooms
@@ -50,6 +52,8 @@ class Space:
     windows: dict[Pair, Window]
     graphs: dict[Pair, dict[int, StateGraph]]
     """By window, then by the boundary state it begins in."""
+    kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What others find out about it, to be found once."""
 
 
 def explore(

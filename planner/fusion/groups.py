@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
@@ -220,11 +221,11 @@ def _fused(
         for match in known_matches(rule, window):
             fitted.add(rule.name)
             if match.nodes not in found:
-                found[match.nodes] = _of_match(match, window, flags)
+                found[match.nodes] = _known_group(match, window, flags)
     if rule_set == "ideal":
         for match in known_ideal(window):
             if match.nodes not in found:
-                group = _of_match(match, window, ())
+                group = _known_group(match, window, ())
                 found[match.nodes] = _as_experts(group, window, engine)
     return list(found.values())
 
@@ -235,6 +236,18 @@ def _as_experts(group: Group, window: Window, engine: Engine) -> Group:
         return group
     chain = _single(group.flow.experts, window, engine)
     return replace(group, kernel=chain.kernel, parts=chain.launches)
+
+
+_made: WeakKeyDictionary[Window, dict[tuple[int, Flags], Group]] = WeakKeyDictionary()
+
+
+def _known_group(match: Match, window: Window, flags: Flags) -> Group:
+    """As `_of_match`, made once for all structures. Matches live as long as their window."""
+    made = _made.setdefault(window, {})
+    key = id(match), flags
+    if key not in made:
+        made[key] = _of_match(match, window, flags)
+    return made[key]
 
 
 def _of_match(match: Match, window: Window, flags: Flags) -> Group:

@@ -80,6 +80,24 @@ def least_paths(problem: Problem, space: Space, weights: Sequence[int]) -> Least
     return LeastPaths(blocks, parts, slots, kernels)
 
 
+_KEPT_MOST = 64
+
+
+def known_least(problem: Problem, space: Space, weights: Sequence[int]) -> tuple[LeastPaths, Space]:
+    """As `least_paths` with `least_space`, found once for problems that are alike in shape.
+
+    Raises NoSchedule where nothing runs every node.
+    """
+    key = (problem.sequence, tuple(weights))
+    if key not in space.kept:
+        if len(space.kept) >= _KEPT_MOST:
+            space.kept.clear()
+        paths = least_paths(problem, space, weights)
+        space.kept[key] = paths, least_space(space, paths)
+    found: tuple[LeastPaths, Space] = space.kept[key]
+    return found
+
+
 def _sums(graph: StateGraph, weights: list[int]) -> list[int]:
     """The least sum on the way to each state."""
     sums = [0]
@@ -146,7 +164,7 @@ def least_space(space: Space, paths: LeastPaths) -> Space:
         pair: {entry: kept.get((pair, entry), _NOWHERE) for entry in entries}
         for pair, entries in space.graphs.items()
     }
-    return replace(space, graphs=least)
+    return replace(space, graphs=least, kept={})
 
 
 _NOWHERE = StateGraph((), ())

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from planner.capture.layout import Layout
 from planner.capture.solve import Kernel, Solution
 from planner.fusion.order import in_some_order
 from planner.num import as_float
@@ -73,18 +74,26 @@ Alone = Callable[[str, str], Kernel | None]
 def _alone(solved: SolvedStep) -> Alone:
     solver, mode = solved.solver, solved.decision.mode
     problem = solver.problem("ideal", mode)
-    kinds = problem.layout.structure.graph.kinds
-    slots = {
-        (kinds[slot.kinds[0]].label, slot.alone[1]): number
-        for number, slot in enumerate(problem.layout.slots)
-        if slot.alone is not None
-    }
+    slots = _slots_alone(problem.layout)
 
     def alone(label: str, node: str) -> Kernel | None:
         slot = slots.get((label, node))
         return None if slot is None else problem.priced(slot).kernel(mode, solver.fixed)
 
     return alone
+
+
+def _slots_alone(layout: Layout) -> dict[tuple[str, str], int]:
+    """The slot of each node alone, by label of its block and node."""
+    if "alone" not in layout.kept:
+        kinds = layout.structure.graph.kinds
+        layout.kept["alone"] = {
+            (kinds[slot.kinds[0]].label, slot.alone[1]): number
+            for number, slot in enumerate(layout.slots)
+            if slot.alone is not None
+        }
+    found: dict[tuple[str, str], int] = layout.kept["alone"]
+    return found
 
 
 Blocks = list[tuple[str, tuple[Kernel, ...]]]
