@@ -14,7 +14,7 @@ from planner.cost.engine import Engine
 from planner.fusion import types as fusion
 from planner.fusion.explore import Space, known_space
 from planner.fusion.groups import Group, RuleSet, Structure
-from planner.fusion.match import NodeNames, named
+from planner.fusion.match import named
 from planner.graph.types import Block, ModelGraph
 from planner.records import dataclass
 from planner.spec.conditions import holds
@@ -54,13 +54,13 @@ class Slot:
         kinds, edge = self.like or self.kinds, self.group.border
         return f"{kinds} {edge.text} {tile} {self.group.kernel} {decodes} {own}"
 
-    @cached_property
+    @property
     def order(self) -> float:
         """When the engine's pass of it runs; rules without a number come last."""
         rule = self.group.rule
         return rule.order if rule and rule.order else math.inf
 
-    @cached_property
+    @property
     def limited(self) -> bool:
         """Whether a size may keep it from running."""
         return bool(self.group.rule and self.group.rule.limits)
@@ -182,7 +182,7 @@ def _named(structure: Structure, rules: list[KernelName]) -> frozenset[str]:
         node.id
         for block in structure.graph.kinds
         for node in block.nodes
-        if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
+        if any(named(rule, node) for rule in rules)
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from planner.errors import Fault, SpecError
 from planner.ops.types import Formats
+from planner.records import dataclass
 from planner.registry import nearest
 from planner.spec.conditions import first, refusals, version_key
 from planner.spec.origin import Origin

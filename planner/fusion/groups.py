@@ -17,7 +17,7 @@ from planner.cost.engine import Engine
 from planner.cost.flow import Flow
 from planner.cost.kernel import Border, known_border
 from planner.fusion.ideal import known_ideal
-from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
+from planner.fusion.match import Match, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.moe import Moe
@@ -192,8 +192,7 @@ def _kernels_of(engine: Engine, op: str) -> tuple[KernelName, ...]:
 
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
     node = window.node(key)
-    names = NodeNames(node.id, node.op_name)
-    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, names)]
+    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, node)]
     kernel = first(fitting, _facts(node, engine))
     launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
     nodes = frozenset({key})
@@ -269,9 +268,9 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
 
 def _patterns(match: Match, window: Window) -> tuple[str, ...]:
     """The rule's patterns, or those of the first operator it names that the group holds."""
-    names = [NodeNames("", window.node(key).op_name) for key in match.nodes]
+    nodes = [window.node(key) for key in match.nodes]
     for each in match.rule.by_op:
-        if any(qualifies(each.op, None, name) for name in names):
+        if any(qualifies(each.op, None, node) for node in nodes):
             return each.profile_patterns
     return match.rule.profile_patterns
 
