@@ -78,6 +78,13 @@ class Layout:
     """What others find out about it, to be found once."""
 
     @cached_property
+    def alike(self) -> dict[Hashable, Any]:
+        """What others find out that layouts of one shape share."""
+        if len(_alike) >= _ALIKE_MOST:
+            _alike.clear()
+        return _alike.setdefault(self.problem.shape, {})
+
+    @cached_property
     def limited(self) -> tuple[tuple[int, Slot], ...]:
         """The slots that a size may keep from running, by number."""
         return tuple((n, slot) for n, slot in enumerate(self.slots) if slot.limited)
@@ -87,6 +94,10 @@ class Layout:
         if order_free not in self._spaces:
             self._spaces[order_free] = known_space(self.problem, order_free=order_free)
         return self._spaces[order_free]
+
+
+_alike: dict[Hashable, dict[Hashable, Any]] = {}
+_ALIKE_MOST = 128
 
 
 def splitting(engine: Engine) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from planner.cost.constants import Constants
@@ -19,7 +20,14 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, sums_rows_of_ranks, together, walked_rows
+from planner.cost.parts import (
+    Part,
+    attention_shape,
+    sums_rows_of_ranks,
+    together,
+    walked_pieces,
+    walked_rows,
+)
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -30,6 +38,7 @@ from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
+from planner.ops.recurrent import Stateful
 from planner.ops.types import Operator, Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
@@ -65,6 +74,7 @@ class CalibratedEstimator:
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
     _parts: dict[tuple[str | int | None, ...], tuple[Places, Part]] = field(default_factory=dict)
+    _rows: dict[int, tuple[Site, Number]] = field(default_factory=dict)
     _heard: list[Asked] | None = None
 
     def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
@@ -109,7 +119,7 @@ class CalibratedEstimator:
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes:
-            if not _is_main(node.op):
+            if not _is_main(type(node.op)):
                 continue
             if isinstance(node.op, Linear):
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
@@ -263,9 +273,18 @@ class CalibratedEstimator:
         size = maximum(0.0, as_float(kernel.work.hbm_bytes) - accounted)
         if not any_nonzero(size):
             return fitted.floor_s, fitted
-        rows = maximum(1.0, walked_rows(kernel.nodes))
+        rows = maximum(1.0, self._walked_rows(kernel.nodes))
         time_s = self._time(elementwise.MODEL, fitted, ElementwiseShape(size / 2, size / 2, rows))
         return where(size > 0, time_s, fitted.floor_s), fitted
+
+    def _walked_rows(self, nodes: Places) -> Number:
+        """As `walked_rows`, found once for all groups that begin with a node."""
+        site = nodes[0][1]
+        if id(site) not in self._rows:
+            self._rows[id(site)] = site, walked_rows(nodes[:1])
+        found = self._rows[id(site)][1]
+        stateful = [each for each in nodes[1:] if isinstance(each[0].op, Stateful)]
+        return maximum(found, *walked_pieces(stateful)) if stateful else found
 
     def _time(
         self, model: KernelModel[Any], fitted: Fitted, shape: Any, *, taken_off: bool = False
@@ -286,9 +305,10 @@ class CalibratedEstimator:
 _MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
 
 
-def _is_main(op: Operator) -> bool:
-    """Whether a kernel model prices it; all others stream."""
-    return isinstance(op, _MAIN) or is_product(type(op))
+@lru_cache(maxsize=256)
+def _is_main(op: type[Operator]) -> bool:
+    """Whether a kernel model prices an operator; all others stream."""
+    return issubclass(op, _MAIN) or is_product(op)
 
 
 def _moved_bytes(site: Site) -> Number:

@@ -58,8 +58,8 @@ class Kernel:
     @cached_property
     def nodes(self) -> tuple[tuple[Node, Site], ...]:
         """Its nodes, with what their formulas may look at."""
-        found = (self.costs[offset].nodes[name] for offset, name in self.edge.nodes)
-        return tuple((cost.node, cost.site) for cost in found)
+        found = [self.costs[offset].nodes[name] for offset, name in self.edge.nodes]
+        return tuple([(cost.node, cost.site) for cost in found])
 
 
 class Estimator(Protocol):

@@ -80,15 +80,18 @@ def _priced_keys(heads: Heads, group: SequenceGroup, *, decodes: bool) -> Number
     return as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS))
 
 
+def walked_pieces(nodes: Sequence[tuple[Node, Site]]) -> list[Number]:
+    """The pieces in which a streaming kernel walks each state."""
+    return [as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
+
+
 def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
 
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     A state is walked in pieces.
     """
-    pieces = [
-        as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)
-    ]
+    pieces = walked_pieces(nodes)
     node, site = nodes[0]
     if node.op.op_class == OpClass.CACHE:
         return maximum(as_float(site.load.tokens), *pieces, 0.0)

@@ -111,7 +111,7 @@ class _Orders:
 
     def possible(self, labels: tuple[str, ...], groups: Groups) -> bool:
         """Whether kernels in blocks of these labels can; groups are the nodes of each."""
-        kept, key = self._layout.kept, ("order", labels, frozenset(groups))
+        kept, key = self._layout.alike, ("order", labels, frozenset(groups))
         if key not in kept:
             kept[key] = in_some_order(groups, self._reads(labels))
         found: bool = kept[key]
@@ -134,6 +134,7 @@ def _gains(
 ) -> Iterator[tuple[str, Kernel, int, float, int]]:
     """(block, group, how often, seconds and launches saved each time)."""
     own, best = _blocks(solved.chosen), _blocks(ideal)
+    places = _Places()
     known: dict[tuple[int, ...], int] = {}
     windows: list[tuple[Blocks, Blocks]] = []
     for at in range(len(best)):
@@ -144,11 +145,11 @@ def _gains(
         known[key] = known.get(key, 0) + 1
     for (key, times), (engines, ideals) in zip(known.items(), windows, strict=True):
         offset = key[0]
-        owners = _owners(engines)
+        owners = _owners(engines, places)
         label = ideals[0][0]
         labels = tuple(each for each, _ in engines)
         for kernel in ideals[0][1]:
-            nodes = {(offset + side, name) for side, name in kernel.group.nodes}
+            nodes = places.of(kernel, offset)
             new = len(nodes) > 1 or kernel.group.flow is not None
             if new and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
@@ -161,14 +162,29 @@ Groups = list[frozenset[Node]]
 Owners = dict[Node, tuple[Kernel, frozenset[Node]]]
 
 
-def _owners(blocks: Blocks) -> Owners:
+class _Places:
+    """The nodes of kernels by the number of their block in the step, found once for each."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], tuple[Kernel, frozenset[Node]]] = {}
+
+    def of(self, kernel: Kernel, number: int) -> frozenset[Node]:
+        """The nodes of a kernel that starts in a block."""
+        key = id(kernel), number
+        if key not in self._found:
+            nodes = frozenset([(number + side, name) for side, name in kernel.group.nodes])
+            self._found[key] = kernel, nodes
+        return self._found[key][1]
+
+
+def _owners(blocks: Blocks, places: _Places) -> Owners:
     """Which kernel runs each node; one that runs ahead is met where its block has run already."""
     found: Owners = {}
     for number, (_, kernels) in enumerate(blocks):
         for kernel in kernels:
-            nodes = frozenset((number + side, name) for side, name in kernel.group.nodes)
+            nodes = places.of(kernel, number)
             if not found.keys().isdisjoint(nodes):
-                nodes = frozenset((at + 1, name) for at, name in nodes)
+                nodes = places.of(kernel, number + 1)
             found |= dict.fromkeys(nodes, (kernel, nodes))
     return found
 
@@ -184,7 +200,7 @@ def beside(nodes: AbstractSet[Node], owners: Mapping[Node, tuple[Any, frozenset[
 
 
 def _saved(
-    nodes: set[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
+    nodes: AbstractSet[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
 ) -> tuple[float, int]:
     replaced = {id(owner): (owner, covered) for owner, covered in (owners[n] for n in nodes)}
     seconds, launches = -_device_s(kernel), -kernel.group.launches
