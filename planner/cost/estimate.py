@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from planner.cost.constants import Constants
 from planner.cost.estimator import Estimate, Kernel, roofline_s
-from planner.cost.experts import CHAINS, ROUTED, Routed, routed
+from planner.cost.experts import CHAINS, Routed, routed
 from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, collective, elementwise, gemm
 from planner.cost.kernels.attention_decode import dispatched
@@ -39,7 +38,7 @@ from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
 from planner.ops.recurrent import Stateful
-from planner.ops.types import Operator, Site, static
+from planner.ops.types import Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
 """Nodes, with what their formulas may look at."""
@@ -119,7 +118,7 @@ class CalibratedEstimator:
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes:
-            if not _is_main(type(node.op)):
+            if not is_main(node.op):
                 continue
             if isinstance(node.op, Linear):
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
@@ -239,7 +238,7 @@ class CalibratedEstimator:
         fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
-        moved = _moved_bytes(site)
+        moved = moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _send(self, op: Send, site: Site) -> Part:
@@ -250,7 +249,7 @@ class CalibratedEstimator:
         if self.network and self.network.parts_stages:
             time_s = fitted.floor_s + self.network.send_s(size)
             fitted = dataclasses.replace(fitted, evidence="datasheet")
-        moved = _moved_bytes(site)
+        moved = moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _exchanged(
@@ -300,17 +299,3 @@ class CalibratedEstimator:
         if self._heard is not None:
             self._heard.append(Asked(model, fitted, shape, time_s, taken_off))
         return time_s
-
-
-_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
-
-
-@lru_cache(maxsize=256)
-def _is_main(op: type[Operator]) -> bool:
-    """Whether a kernel model prices an operator; all others stream."""
-    return issubclass(op, _MAIN) or is_product(op)
-
-
-def _moved_bytes(site: Site) -> Number:
-    """HBM bytes of a node's tensors, read and written."""
-    return as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
