@@ -22,6 +22,8 @@ from planner.cost.network import Network, between_s, within
 from planner.cost.parts import (
     Part,
     attention_shape,
+    is_main,
+    moved_bytes,
     sums_rows_of_ranks,
     together,
     walked_pieces,
@@ -37,7 +39,6 @@ from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.recurrent import Stateful
 from planner.ops.types import Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
@@ -281,9 +282,7 @@ class CalibratedEstimator:
         site = nodes[0][1]
         if id(site) not in self._rows:
             self._rows[id(site)] = site, walked_rows(nodes[:1])
-        found = self._rows[id(site)][1]
-        stateful = [each for each in nodes[1:] if isinstance(each[0].op, Stateful)]
-        return maximum(found, *walked_pieces(stateful)) if stateful else found
+        return maximum(self._rows[id(site)][1], *walked_pieces(nodes[1:]))
 
     def _time(
         self, model: KernelModel[Any], fitted: Fitted, shape: Any, *, taken_off: bool = False
