@@ -55,14 +55,14 @@ def best_of(asked: Question, rounds: int = 25) -> float:
 
 @pytest.mark.benchmark(group="plan")
 def test_warm_plan_of_llama_70b(benchmark):
-    """The target is 14 ms."""
+    """The target is 12 ms."""
     asked = question("llama-3.3-70b-instruct", "h100-sxm", "{tensor: 4}")
     benchmark(assemble, asked)
 
 
 @pytest.mark.benchmark(group="plan")
 def test_warm_plan_of_deepseek_v3(benchmark):
-    """The target is 30 ms; 40 ms is the most it may take."""
+    """The target is 25 ms; 40 ms is the most it may take."""
     asked = question("deepseek-v3", "h200-sxm", "{tensor: 8, expert: 8}")
     benchmark(assemble, asked)
 
