@@ -10,9 +10,10 @@ above the end of some schedule already known is dropped; the best never is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from planner.fusion.chain import Chain, Place, Stretch
 from planner.fusion.objective import Label, TwoClock
-from planner.records import dataclass
 
 Weights = tuple[int, int]
 """How often H and A count in a sum."""

@@ -60,9 +60,14 @@ class Named(Protocol):
     """What naming rules look at."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """A node's own name."""
+        ...
+
     @property
-    def op_name(self) -> str: ...
+    def op_name(self) -> str:
+        """That of its operator."""
+        ...
 
 
 def qualifies(op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: Named) -> bool:
