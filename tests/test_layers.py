@@ -12,7 +12,7 @@ PACKAGE = ROOT / "planner"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "units", "num", "registry", "resources", "dtypes", "display"},
+    {"errors", "units", "num", "registry", "resources", "dtypes", "display", "records"},
     {"spec"},
     {"ops"},
     {"graph"},

@@ -20,7 +20,8 @@ from planner.calibrate.families import family as named
 from planner.calibrate.fit import split
 from planner.calibrate.types import Pick
 from planner.calibrate.whole_model_cases import CASES, LOADS, ROUTING, Case
-from planner.cost.estimate import Asked, CalibratedEstimator
+from planner.cost.estimate import CalibratedEstimator
+from planner.cost.fitted import Asked
 from planner.cost.kernels import gemm
 from planner.cost.types import Device
 from planner.errors import SpecError

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from planner.cost.engine import Engine
 from planner.fusion import types as fusion
 from planner.fusion.explore import Space, known_space
-from planner.fusion.groups import Group, Structure
-from planner.fusion.match import NodeNames, named
+from planner.fusion.groups import Group, RuleSet, Structure
+from planner.fusion.match import named
 from planner.graph.types import Block, ModelGraph
+from planner.records import dataclass
 from planner.spec.conditions import holds
 from planner.spec.types import KernelName
 
@@ -50,20 +52,20 @@ class Slot:
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
         own = "tiled" if self.group.flow else "apart" if self.group.together else ""
         kinds, edge = self.like or self.kinds, self.group.border
-        return f"{kinds} {edge} {tile} {self.group.kernel} {decodes} {own}"
+        return f"{kinds} {edge.text} {tile} {self.group.kernel} {decodes} {own}"
 
     @cached_property
     def together(self) -> tuple[Slot, ...]:
         """The kernels that its group stands for, where they are several."""
         return tuple(replace(self, group=group) for group in self.group.together)
 
-    @cached_property
+    @property
     def order(self) -> float:
         """When the engine's pass of it runs; rules without a number come last."""
         rule = self.group.rule
         return rule.order if rule and rule.order else math.inf
 
-    @cached_property
+    @property
     def limited(self) -> bool:
         """Whether a size may keep it from running."""
         return bool(self.group.rule and self.group.rule.limits)
@@ -80,11 +82,27 @@ class Layout:
     kept: dict[Hashable, Any] = field(default_factory=dict)
     """What others find out about it, to be found once."""
 
+    @cached_property
+    def alike(self) -> dict[Hashable, Any]:
+        """What others find out that layouts of one shape share."""
+        if len(_alike) >= _ALIKE_MOST:
+            _alike.clear()
+        return _alike.setdefault(self.problem.shape, {})
+
+    @cached_property
+    def limited(self) -> tuple[tuple[int, Slot], ...]:
+        """The slots that a size may keep from running, by number."""
+        return tuple((n, slot) for n, slot in enumerate(self.slots) if slot.limited)
+
     def space(self, *, order_free: bool) -> Space:
         """The states that a search may pass through. Raises SearchTooLarge."""
         if order_free not in self._spaces:
             self._spaces[order_free] = known_space(self.problem, order_free=order_free)
         return self._spaces[order_free]
+
+
+_alike: dict[Hashable, dict[Hashable, Any]] = {}
+_ALIKE_MOST = 128
 
 
 def splitting(engine: Engine) -> tuple[int, ...]:
@@ -97,14 +115,9 @@ def layout(structure: Structure, engine: Engine) -> Layout:
     """The layout of a structure. Of the engine's facts only ``splitting`` matters."""
     capture = engine.spec.capture
     splits = _named(structure, [capture.splits[number] for number in splitting(engine)])
-    twins = _twins(structure.graph)
+    maker = _Slots(structure.rule_set, frozenset(capture.outside), splits, _twins(structure.graph))
     slots = tuple(
-        replace(
-            _slot(group, kinds, structure, frozenset(capture.outside), splits),
-            like=_like(group, kinds, twins),
-        )
-        for kinds, groups in _owners(structure)
-        for group in groups
+        maker.slot(group, kinds) for kinds, groups in _owners(structure) for group in groups
     )
     return Layout(structure, slots, _problem(structure))
 
@@ -118,32 +131,20 @@ def _owners(structure: Structure) -> Iterator[tuple[tuple[int, ...], tuple[Group
             yield (kind, following), structure.across[kind, following]
 
 
-def _slot(
-    group: Group,
-    kinds: tuple[int, ...],
-    structure: Structure,
-    outside: frozenset[str],
-    splits: frozenset[str],
-) -> Slot:
-    names = {name for _, name in group.nodes}
-    places = frozenset((kinds[offset], name) for offset, name in group.nodes)
-    single = len(group.nodes) == 1
-    fuses = structure.rule_set == "engine" and not single
-    return Slot(
-        group,
-        kinds,
-        not outside.isdisjoint(names),
-        not splits.isdisjoint(names),
-        places if fuses else frozenset(),
-        next(iter(places)) if single and group.flow is None else None,
-    )
-
-
 Twins = dict[Place, int]
 """By node: the first kind of block that has the same one, reading and writing the same."""
 
 
+_known_twins: WeakKeyDictionary[ModelGraph, Twins] = WeakKeyDictionary()
+
+
 def _twins(graph: ModelGraph) -> Twins:
+    if graph not in _known_twins:
+        _known_twins[graph] = _new_twins(graph)
+    return _known_twins[graph]
+
+
+def _new_twins(graph: ModelGraph) -> Twins:
     first: dict[Hashable, int] = {}
     found = {}
     for kind, block in enumerate(graph.kinds):
@@ -152,6 +153,34 @@ def _twins(graph: ModelGraph) -> Twins:
             same = node, around, block.formats, kind < graph.encoder_kinds
             found[kind, node.id] = first.setdefault(same, kind)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Slots:
+    """Makes the slots of a structure."""
+
+    rule_set: RuleSet
+    outside: frozenset[str]
+    splits: frozenset[str]
+    """Nodes that split a piecewise graph."""
+    twins: Twins
+
+    def slot(self, group: Group, kinds: tuple[int, ...]) -> Slot:
+        """The slot of a group that lies in these kinds of block."""
+        names = {name for _, name in group.nodes}
+        single = len(group.nodes) == 1
+        places = frozenset[Place]()
+        if single or self.rule_set == "engine":
+            places = frozenset((kinds[offset], name) for offset, name in group.nodes)
+        return Slot(
+            group,
+            kinds,
+            not self.outside.isdisjoint(names),
+            not self.splits.isdisjoint(names),
+            frozenset() if single or self.rule_set != "engine" else places,
+            next(iter(places)) if single and group.flow is None else None,
+            _like(group, kinds, self.twins),
+        )
 
 
 def _like(group: Group, kinds: tuple[int, ...], twins: Twins) -> tuple[int, ...]:
@@ -169,7 +198,7 @@ def _named(structure: Structure, rules: list[KernelName]) -> frozenset[str]:
         node.id
         for block in structure.graph.kinds
         for node in block.nodes
-        if any(named(rule, NodeNames(node.id, node.op_name)) for rule in rules)
+        if any(named(rule, node) for rule in rules)
     )
 
 

@@ -182,13 +182,11 @@ class ManyProblem:
         """What the search finds for one load."""
         regime = self.regime
         prices = [self._price(slot, weight, place) for slot, weight in enumerate(regime.weights)]
-        layout, objective = regime.layout, regime.objective
-        space = layout.space(order_free=objective.order_free)
-        return search(layout.problem, objective, space, prices)
+        return search(regime.layout.problem, regime.objective, regime.space, prices)
 
     def _price(self, slot: int, weight: int, place: int) -> Price:
         """As the search weighs it."""
-        known = self.regime.unasked(slot)
+        known = self.regime.unasked[slot]
         if known:
             return known
         kernel = self.kernel(slot)

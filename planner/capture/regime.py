@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.capture.layout import Layout, Place, Slot
 from planner.capture.types import Mode
-from planner.fusion.least import LeastPaths, least_paths
+from planner.fusion.explore import Space
+from planner.fusion.least import LeastPaths, known_least
 from planner.fusion.objective import IMPOSSIBLE, Additive, Objective, TwoClock
 from planner.fusion.types import Price
 
@@ -33,6 +35,8 @@ class Regime:
     weights: tuple[int, ...]
     """Nodes each slot leaves uncovered."""
     paths: LeastPaths
+    space: Space
+    """The states that least paths pass through: all that a search needs to look at."""
     growing: set[int] = field(default_factory=set)
     """Slots whose kernels were seen to look at the context."""
 
@@ -41,13 +45,19 @@ class Regime:
         """What the search minimises in this mode."""
         return objective_of(self.mode)
 
-    def unasked(self, slot: int) -> Price | None:
-        """What the search is told of a slot that needs no price: it cannot run, or no least path
-        runs it.
+    @cached_property
+    def unasked(self) -> tuple[Price | None, ...]:
+        """By slot, what the search is told of one that needs no price: it cannot run, or no least
+        path runs it.
         """
-        if slot in self.refused:
-            return Price(self.weights[slot], 0.0, math.inf)
-        return None if slot in self.paths.kernels else Price(self.weights[slot], 0.0, 0.0)
+        return tuple(
+            Price(weight, 0.0, math.inf)
+            if slot in self.refused
+            else None
+            if slot in self.paths.kernels
+            else Price(weight, 0.0, 0.0)
+            for slot, weight in enumerate(self.weights)
+        )
 
 
 def known_regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
@@ -64,8 +74,7 @@ def regime(layout: Layout, mode: Mode, refused: frozenset[int]) -> Regime:
     weights = uncovered(layout, refused)
     counted = [IMPOSSIBLE if n in refused else weight for n, weight in enumerate(weights)]
     space = layout.space(order_free=mode == "full")
-    paths = least_paths(layout.problem, space, counted)
-    return Regime(layout, mode, refused, weights, paths)
+    return Regime(layout, mode, refused, weights, *known_least(layout.problem, space, counted))
 
 
 def taken(layout: Layout, refused: Collection[int]) -> frozenset[int]:

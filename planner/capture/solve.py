@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from planner.capture.apart import UNFIT, in_turn
@@ -22,11 +22,13 @@ from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
-from planner.fusion.groups import Group, limit_refusal
+from planner.fusion.groups import Group
+from planner.fusion.limits import limit_refusal
 from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
 from planner.ops.types import Tiling
+from planner.records import dataclass
 from planner.spec.types import Scalar
 
 
@@ -159,13 +161,16 @@ class Problem:
     """Sequences of the load, without padding."""
     known: dict[str, tuple[Priceable, Estimate]] = field(default_factory=dict)
     """Work and time of groups: problems with the same costs and estimator may share them."""
+    _priced: dict[int, Priced] = field(default_factory=dict)
 
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
-        slot = self.layout.slots[number]
-        return self._new(slot) if slot.group.together else self._single(slot)
+        if number not in self._priced:
+            slot = self.layout.slots[number]
+            self._priced[number] = self._all(slot) if slot.group.together else self._single(slot)
+        return self._priced[number]
 
-    def _new(self, slot: Slot) -> Priced:
+    def _all(self, slot: Slot) -> Priced:
         return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._single))
 
     def _single(self, slot: Slot) -> Priced:
@@ -183,8 +188,8 @@ class Problem:
         """Slots that are too large to run."""
         return frozenset(
             number
-            for number, slot in enumerate(self.layout.slots)
-            if slot.limited and limit_refusal(slot.group, self._costs_of(slot), self.engine)
+            for number, slot in self.layout.limited
+            if limit_refusal(slot.group, self._costs_of(slot), self.engine)
         )
 
     def solve(self, mode: Mode) -> Solution:
@@ -201,14 +206,15 @@ class Problem:
     def _exact(self, mode: Mode) -> fusion.Schedule:
         """The cheapest schedule. Raises SearchTooLarge."""
         alike = known_regime(self.layout, mode, self._refused)
-        prices = [self._price(alike, slot, mode) for slot in range(len(self.layout.slots))]
-        space = self.layout.space(order_free=alike.objective.order_free)
-        return search(self.layout.problem, alike.objective, space, prices)
+        return search(self.layout.problem, alike.objective, alike.space, self._prices(alike))
 
-    def _price(self, alike: Regime, slot: int, mode: Mode) -> fusion.Price:
-        """As the search weighs it."""
-        known = alike.unasked(slot)
-        return known or self.priced(slot).price(mode, self.fixed, alike.weights[slot])
+    def _prices(self, alike: Regime) -> list[fusion.Price]:
+        """As the search weighs each slot."""
+        mode, fixed, weights = alike.mode, self.fixed, alike.weights
+        return [
+            known or self.priced(slot).price(mode, fixed, weights[slot])
+            for slot, known in enumerate(alike.unasked)
+        ]
 
     def _bounded(self, mode: Mode) -> fusion.Schedule:
         """A schedule with a bound: every kernel needs its price."""

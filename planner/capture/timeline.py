@@ -7,10 +7,10 @@ are its limits: a slow host gives T_loop ≈ T + N·t_launch, one replay gives T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from planner.capture.types import Timeline
 from planner.num import Number, maximum
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

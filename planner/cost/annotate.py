@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from planner.cost.types import Device, NodeCost
 from planner.graph.types import Block, Node
 from planner.num import Number
 from planner.ops.types import Dim, Load, SequenceGroup, Symbol, Work
+from planner.records import dataclass
 
 _ONE_TOKEN = Load((SequenceGroup(1, 1, 1),))
 

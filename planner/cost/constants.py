@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +27,7 @@ from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
 from planner.dtypes import bytes_per_element, is_quantized, operand
+from planner.records import dataclass
 from planner.spec.question import COLLECTIVES, Measured
 from planner.spec.types import CalibrationSpec, GpuSpec, KernelCalibration
 

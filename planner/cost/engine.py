@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from planner.errors import Fault, SpecError
 from planner.ops.types import Formats
+from planner.records import dataclass
 from planner.registry import nearest
 from planner.spec.conditions import first, refusals, version_key
 from planner.spec.origin import Origin
@@ -19,6 +20,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "str": (str,),
 }
+
+
+_TURNED_MOST = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,9 @@ class Engine:
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Scalar] | None = None
     """The same facts at the version asked for, where it is not the very one described."""
+    _turned: dict[tuple[tuple[str, type, Scalar], ...], Engine] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @cached_property
     def as_asked(self) -> Engine:
@@ -65,7 +72,15 @@ class Engine:
         return int(self.facts.get("verified") or 1)
 
     def with_flags(self, changes: Mapping[str, Scalar]) -> Engine:
-        """The same engine with some flags turned."""
+        """The same engine with some flags turned: the same object for the same changes."""
+        key = tuple((name, type(value), value) for name, value in changes.items())
+        if key not in self._turned:
+            if len(self._turned) >= _TURNED_MOST:
+                self._turned.clear()
+            self._turned[key] = self._with(changes)
+        return self._turned[key]
+
+    def _with(self, changes: Mapping[str, Scalar]) -> Engine:
         turned = {f"flag.{name}": value for name, value in changes.items()}
         asked = None if self.asked is None else {**self.asked, **turned}
         return replace(self, facts={**self.facts, **turned}, asked=asked)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from planner.cost.constants import Constants
 from planner.cost.estimator import Estimate, Kernel, roofline_s
-from planner.cost.experts import CHAINS, ROUTED, Routed, routed
-from planner.cost.fitted import Fitted
+from planner.cost.experts import CHAINS, Routed, routed
+from planner.cost.fitted import Asked, Fitted
 from planner.cost.kernels import attention_decode, collective, elementwise, gemm
 from planner.cost.kernels.attention_decode import dispatched
 from planner.cost.kernels.collective import CollectiveShape
@@ -19,7 +19,16 @@ from planner.cost.kernels.gemm import GemmShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.latent import latent_shapes
 from planner.cost.network import Network, between_s, within
-from planner.cost.parts import Part, attention_shape, sums_rows_of_ranks, together, walked_rows
+from planner.cost.parts import (
+    Part,
+    attention_shape,
+    is_main,
+    moved_bytes,
+    sums_rows_of_ranks,
+    together,
+    walked_pieces,
+    walked_rows,
+)
 from planner.cost.products import Product, as_run, is_product, product, unfitted
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
@@ -30,23 +39,10 @@ from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
-from planner.ops.types import Operator, Site, static
+from planner.ops.types import Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
 """Nodes, with what their formulas may look at."""
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """One question that an estimate put to a kernel model."""
-
-    model: KernelModel[Any]
-    fitted: Fitted
-    shape: Any
-    time_s: float
-    """With weights and caches cold."""
-    taken_off: bool = False
-    """Whether it is less, not more: what the model holds that is a kernel of its own here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +61,7 @@ class CalibratedEstimator:
     """What joins the nodes, where there are several."""
     _seen: dict[Any, tuple[float, Fitted]] = field(default_factory=dict)
     _parts: dict[tuple[str | int | None, ...], tuple[Places, Part]] = field(default_factory=dict)
+    _rows: dict[int, tuple[Site, Number]] = field(default_factory=dict)
     _heard: list[Asked] | None = None
 
     def asked(self, kernel: Kernel) -> tuple[Asked, ...]:
@@ -110,7 +107,7 @@ class CalibratedEstimator:
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
         for node, site in kernel.nodes:
-            if not _is_main(node.op):
+            if not is_main(node.op):
                 continue
             if isinstance(node.op, Linear):
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
@@ -231,7 +228,7 @@ class CalibratedEstimator:
         fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
-        moved = _moved_bytes(site)
+        moved = moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _send(self, op: Send, site: Site) -> Part:
@@ -242,7 +239,7 @@ class CalibratedEstimator:
         if self.network and self.network.parts_stages:
             time_s = fitted.floor_s + self.network.send_s(size)
             fitted = dataclasses.replace(fitted, evidence="datasheet")
-        moved = _moved_bytes(site)
+        moved = moved_bytes(site)
         return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
 
     def _exchanged(
@@ -265,9 +262,16 @@ class CalibratedEstimator:
         size = maximum(0.0, as_float(kernel.work.hbm_bytes) - accounted)
         if not any_nonzero(size):
             return fitted.floor_s, fitted
-        rows = maximum(1.0, walked_rows(kernel.nodes))
+        rows = maximum(1.0, self._walked_rows(kernel.nodes))
         time_s = self._time(elementwise.MODEL, fitted, ElementwiseShape(size / 2, size / 2, rows))
         return where(size > 0, time_s, fitted.floor_s), fitted
+
+    def _walked_rows(self, nodes: Places) -> Number:
+        """As `walked_rows`, found once for all groups that begin with a node."""
+        site = nodes[0][1]
+        if id(site) not in self._rows:
+            self._rows[id(site)] = site, walked_rows(nodes[:1])
+        return maximum(self._rows[id(site)][1], *walked_pieces(nodes[1:]))
 
     def _time(
         self, model: KernelModel[Any], fitted: Fitted, shape: Any, *, taken_off: bool = False
@@ -283,16 +287,3 @@ class CalibratedEstimator:
         if self._heard is not None:
             self._heard.append(Asked(model, fitted, shape, time_s, taken_off))
         return time_s
-
-
-_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
-
-
-def _is_main(op: Operator) -> bool:
-    """Whether a kernel model prices it; all others stream."""
-    return isinstance(op, _MAIN) or is_product(type(op))
-
-
-def _moved_bytes(site: Site) -> Number:
-    """HBM bytes of a node's tensors, read and written."""
-    return as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))

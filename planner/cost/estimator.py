@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, maximum, where
 from planner.ops.types import OpClass, Site
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Kernel:
     @cached_property
     def nodes(self) -> tuple[tuple[Node, Site], ...]:
         """Its nodes, with what their formulas may look at."""
-        found = (self.costs[offset].nodes[name] for offset, name in self.edge.nodes)
-        return tuple((cost.node, cost.site) for cost in found)
+        found = [self.costs[offset].nodes[name] for offset, name in self.edge.nodes]
+        return tuple([(cost.node, cost.site) for cost in found])
 
     @property
     def writes_cache(self) -> bool:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from planner.cost.kernels.types import KernelModel
 from planner.cost.types import Evidence
 from planner.num import Number, is_array, maximum, minimum, where
 from planner.spec.types import KernelCalibration
@@ -82,3 +84,16 @@ class Fitted:
 
 
 _FLOORS = ("floor_s", "t0_s", "a1_s")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One question that an estimate put to a kernel model."""
+
+    model: KernelModel[Any]
+    fitted: Fitted
+    shape: Any
+    time_s: float
+    """With weights and caches cold."""
+    taken_off: bool = False
+    """Whether it is less, not more: what the model holds that is a kernel of its own here."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from planner.cost.annotate import BlockCosts
@@ -26,6 +26,7 @@ from planner.cost.types import Device, NodeCost
 from planner.graph.window import NodeKey
 from planner.num import as_float
 from planner.ops.moe import Moe
+from planner.records import dataclass
 
 FP32_BYTES = 4
 _LEAST_ROWS, _MOST_ROWS = 16, 128

@@ -7,7 +7,7 @@ outside, the write remains. No fusion rule states its own speed-up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from planner.cost.annotate import BlockCosts
@@ -15,6 +15,7 @@ from planner.cost.types import Device, KernelWork
 from planner.graph.window import NodeKey, TensorKey, Window
 from planner.num import Number, maximum
 from planner.ops.types import OpClass, Tiling
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Border:
     """Tensors that never leave the chip."""
     view: bool = False
     """Whether all its nodes are views, which do and move nothing."""
+
+    @cached_property
+    def text(self) -> str:
+        """All of it: equal for equal borders alone, and a text knows its own hash."""
+        return repr(self)
 
 
 _borders: WeakKeyDictionary[Window, dict[frozenset[NodeKey], Border]] = WeakKeyDictionary()

@@ -7,7 +7,6 @@ How each engine counts is in docs/memory.md. Off by the allocator's fragmentatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from planner.cost.engine import Engine
@@ -23,6 +22,7 @@ from planner.graph.totals import (
 from planner.graph.types import ModelGraph
 from planner.num import Number, as_float, ceil_div, floor, maximum
 from planner.ops.types import Load
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

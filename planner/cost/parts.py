@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner.cost.experts import ROUTED
 from planner.cost.fitted import Fitted
 from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
+from planner.cost.products import is_product
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.num import Number, as_float, is_one, maximum
+from planner.ops.attention import AttentionScores
+from planner.ops.collective import Collective, Send
 from planner.ops.heads import Heads
+from planner.ops.latent_attention import LatentScores
+from planner.ops.linear import Linear
 from planner.ops.recurrent import Stateful
-from planner.ops.types import OpClass, SequenceGroup, Site
+from planner.ops.types import OpClass, Operator, SequenceGroup, Site
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -80,17 +86,37 @@ def _priced_keys(heads: Heads, group: SequenceGroup, *, decodes: bool) -> Number
     return as_float(group.kv_tokens * (1 if heads.causal else BOTH_WAYS))
 
 
+def walked_pieces(nodes: Sequence[tuple[Node, Site]]) -> list[Number]:
+    """The pieces in which a streaming kernel walks each state."""
+    return [as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)]
+
+
 def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     """Rows a streaming kernel walks: of its first node's input or output, whichever has more.
 
     A look-up reads one list of ids and writes a row for each; sampling reads rows and writes ids.
     A state is walked in pieces.
     """
-    pieces = [
-        as_float(node.op.pieces(site)) for node, site in nodes if isinstance(node.op, Stateful)
-    ]
+    pieces = walked_pieces(nodes)
     node, site = nodes[0]
     if node.op.op_class == OpClass.CACHE:
         return maximum(as_float(site.load.tokens), *pieces, 0.0)
     shapes = [site.inputs[0].shape, *(tensor.shape for tensor in site.outputs)]
     return maximum(*(as_float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)
+
+
+_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
+_mains: dict[type[Operator], bool] = {}
+
+
+def is_main(op: Operator) -> bool:
+    """Whether a kernel model prices an operator; all others stream. Remembered by its class."""
+    kind = type(op)
+    if kind not in _mains:
+        _mains[kind] = issubclass(kind, _MAIN) or is_product(kind)
+    return _mains[kind]
+
+
+def moved_bytes(site: Site) -> Number:
+    """HBM bytes of a node's tensors, read and written."""
+    return as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))

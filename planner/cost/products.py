@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -15,6 +15,7 @@ from planner.ops.mla import HeadLinear
 from planner.ops.moe import MoeRouter
 from planner.ops.recurrent import Stateful
 from planner.ops.types import Operator, Site, static
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ allocator's rounding and by temporaries of single kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.cost.reserve import Reserve
 from planner.graph.types import Block, ModelGraph, Node
 from planner.ops.moe import Moe
 from planner.ops.types import Load, Pairs, SequenceGroup, static
+from planner.records import dataclass
 
 LOGITS_COPY_BYTES = 4.0
 """Samplers widen the logits to FP32 beside the model's (`vllm v1/sample/sampler.py`)."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from planner.cost.types import Device, KernelWork
+from planner.records import dataclass
 
 Level = Literal["block", "cluster", "grid", "unknown"]
 """Where rows meet: in one multiprocessor, in a cluster, over all of them. ``unknown``: of a GPU

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
@@ -11,6 +11,7 @@ from planner.cost.chip import Chip, chip_of
 from planner.graph.types import Node
 from planner.num import Number, maximum
 from planner.ops.types import OpClass, Site, Tiling, Work
+from planner.records import dataclass
 from planner.spec.types import GpuSpec
 
 Bound = Literal["compute", "memory", "network", "launch"]

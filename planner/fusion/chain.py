@@ -9,11 +9,12 @@ chain is read back from the last one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.fusion.explore import Space
 from planner.fusion.objective import Additive, Label, Objective, Way
 from planner.fusion.types import NoSchedule, Pair, SearchTooLarge
+from planner.records import dataclass
 
 Row = dict[int, list[Label]]
 """By boundary state reached, the labels of the paths to it."""

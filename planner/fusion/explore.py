@@ -14,13 +14,15 @@ nothing waited for that kernel, and the next window runs it at the same cost.)
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from itertools import pairwise
+from typing import Any
 
 from planner.fusion.downsets import downsets
 from planner.fusion.objective import Rooms
 from planner.fusion.types import Pair, Problem, SearchTooLarge
 from planner.fusion.windows import Window, boundary_states, windows_of
+from planner.records import dataclass
 
 MAX_STATES = 20_000
 FEW_STATES = 2_000
@@ -50,6 +52,8 @@ class Space:
     windows: dict[Pair, Window]
     graphs: dict[Pair, dict[int, StateGraph]]
     """By window, then by the boundary state it begins in."""
+    kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What others find out about it, to be found once."""
 
 
 def explore(

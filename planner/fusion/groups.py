@@ -1,31 +1,31 @@
 """Every group of nodes that may be one kernel in a deployment, and why others may not.
 
-Legality is structure and conditions (here), feasibility is sizes (``limit_refusal``), benefit is
-the search's. Each no leaves a sentence.
+Legality is structure and conditions (here), feasibility is sizes (`planner.fusion.limits`), benefit
+is the search's. Each no leaves a sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
+from weakref import WeakKeyDictionary
 
-from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
 from planner.cost.flow import Flow
 from planner.cost.kernel import Border, known_border
 from planner.fusion.again import Saves, computed_again
 from planner.fusion.attended import attention_rule
 from planner.fusion.ideal import known_ideal
-from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
+from planner.fusion.match import Match, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.moe import Moe
 from planner.ops.types import OpClass
+from planner.records import dataclass
 from planner.spec.conditions import first, holds, refusals
-from planner.spec.types import Conditions, FusionRule, KernelName, Limit, Scalar
-from planner.units import show_bytes
+from planner.spec.types import Conditions, FusionRule, KernelName, Scalar
 
 RuleSet = Literal["engine", "flags", "ideal"]
 RULE_SETS: tuple[RuleSet, ...] = ("engine", "flags", "ideal")
@@ -200,8 +200,7 @@ def _kernels_of(engine: Engine, op: str) -> tuple[KernelName, ...]:
 
 def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
     node = window.node(key)
-    names = NodeNames(node.id, node.op_name)
-    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, names)]
+    fitting = [kernel for kernel in _kernels_of(engine, node.op_name) if named(kernel, node)]
     kernel = first(fitting, _facts(node, engine))
     launches = kernel.launches if kernel else int(node.op.op_class != OpClass.VIEW)
     nodes = frozenset({key})
@@ -229,11 +228,11 @@ def _fused(
         for match in known_matches(rule, window):
             fitted.add(rule.name)
             if match.nodes not in found:
-                found[match.nodes] = _of_match(match, window, flags)
+                found[match.nodes] = _known_group(match, window, flags)
     if rule_set == "ideal":
         for match in known_ideal(window):
             if match.nodes not in found:
-                group = _of_match(match, window, ())
+                group = _known_group(match, window, ())
                 found[match.nodes] = _as_engine(group, window, engine, rules)
         found |= computed_again(window, found)
     return list(found.values())
@@ -251,6 +250,18 @@ def _as_engine(
         return group
     chain = _single(flow.experts, window, engine)
     return replace(group, kernel=chain.kernel, parts=chain.launches)
+
+
+_made: WeakKeyDictionary[Window, dict[tuple[int, Flags], Group]] = WeakKeyDictionary()
+
+
+def _known_group(match: Match, window: Window, flags: Flags) -> Group:
+    """As `_of_match`, made once for all structures. Matches live as long as their window."""
+    made = _made.setdefault(window, {})
+    key = id(match), flags
+    if key not in made:
+        made[key] = _of_match(match, window, flags)
+    return made[key]
 
 
 def _of_match(match: Match, window: Window, flags: Flags) -> Group:
@@ -272,29 +283,8 @@ def _of_match(match: Match, window: Window, flags: Flags) -> Group:
 
 def _patterns(match: Match, window: Window) -> tuple[str, ...]:
     """The rule's patterns, or those of the first operator it names that the group holds."""
-    names = [NodeNames("", window.node(key).op_name) for key in match.nodes]
+    nodes = [window.node(key) for key in match.nodes]
     for each in match.rule.by_op:
-        if any(qualifies(each.op, None, name) for name in names):
+        if any(qualifies(each.op, None, node) for node in nodes):
             return each.profile_patterns
     return match.rule.profile_patterns
-
-
-def limits(group: Group, engine: Engine) -> Iterator[tuple[Limit, NodeKey]]:
-    """The limits that hold for a group here, and the node whose output each is of."""
-    slots = dict(group.slots)
-    for limit in group.rule.limits if group.rule else ():
-        key = slots.get(limit.slot)
-        if key is not None and holds(limit.when, engine.facts):
-            yield limit, key
-
-
-def limit_refusal(group: Group, costs: tuple[BlockCosts, ...], engine: Engine) -> str | None:
-    """Why a group is too large for its kernel under this load; None where it is not."""
-    for limit, key in limits(group, engine):
-        size = sum(costs[key[0]].nodes[key[1]].output_bytes)
-        if size > limit.max_bytes:
-            return (
-                f"{group.name}: the output of {key[1]} is {show_bytes(size)}, "
-                f"above its limit of {show_bytes(limit.max_bytes)}"
-            )
-    return None

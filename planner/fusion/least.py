@@ -9,9 +9,10 @@ that the search would find for it, though its schedule may be another than its n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
+from planner.fusion.downsets import ArcArrays
 from planner.fusion.explore import Space, StateGraph
 from planner.fusion.objective import IMPOSSIBLE, Arcs
 from planner.fusion.types import NoSchedule, Pair, Problem, SearchTooLarge
@@ -79,6 +80,24 @@ def least_paths(problem: Problem, space: Space, weights: Sequence[int]) -> Least
     return LeastPaths(blocks, parts, slots, kernels)
 
 
+_KEPT_MOST = 64
+
+
+def known_least(problem: Problem, space: Space, weights: Sequence[int]) -> tuple[LeastPaths, Space]:
+    """As `least_paths` with `least_space`, found once for problems that are alike in shape.
+
+    Raises NoSchedule where nothing runs every node.
+    """
+    key = (problem.sequence, tuple(weights))
+    if key not in space.kept:
+        if len(space.kept) >= _KEPT_MOST:
+            space.kept.clear()
+        paths = least_paths(problem, space, weights)
+        space.kept[key] = paths, least_space(space, paths)
+    found: tuple[LeastPaths, Space] = space.kept[key]
+    return found
+
+
 def _sums(graph: StateGraph, weights: list[int]) -> list[int]:
     """The least sum on the way to each state."""
     sums = [0]
@@ -133,6 +152,34 @@ def _part(
         wanted.update(s for s, _ in kept)
         arcs.append(kept)
     return Part(tuple(reversed(arcs)), exits)
+
+
+def least_space(space: Space, paths: LeastPaths) -> Space:
+    """The space without what no least path passes through; one with wide windows as it is."""
+    graphs = chain.from_iterable(entries.values() for entries in space.graphs.values())
+    if any(isinstance(graph.arcs, ArcArrays) for graph in graphs):
+        return space
+    kept = {key: _compact(part) for key, part in paths.parts.items()}
+    least = {
+        pair: {entry: kept.get((pair, entry), _NOWHERE) for entry in entries}
+        for pair, entries in space.graphs.items()
+    }
+    return replace(space, graphs=least, kept={})
+
+
+_NOWHERE = StateGraph((), ())
+"""Of a boundary state that no least path begins in."""
+
+
+def _compact(part: Part) -> StateGraph:
+    """The states of a part that least paths pass through, in order."""
+    index = {0: 0}
+    arcs: list[tuple[tuple[int, int], ...]] = []
+    for state, into in enumerate(part.arcs, 1):
+        if into:
+            arcs.append(tuple((index[source], move) for source, move in into))
+            index[state] = len(arcs)
+    return StateGraph(tuple(arcs), tuple((index[state], out) for state, out in part.exits))
 
 
 def least_sum(paths: LeastPaths, costs: Mapping[int, Number]) -> Number:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from planner.cost.flow import Flow
@@ -12,6 +12,7 @@ from planner.fusion.loops import loops_of
 from planner.fusion.nests import around, groups
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
+from planner.records import dataclass
 from planner.spec.types import FusionRule, KernelName, SlotSpec
 
 
@@ -55,9 +56,21 @@ def known_matches(rule: FusionRule, window: Window) -> list[Match]:
     return kept[id(rule)][1]
 
 
-def qualifies(
-    op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: NodeNames
-) -> bool:
+class Named(Protocol):
+    """What naming rules look at."""
+
+    @property
+    def id(self) -> str:
+        """A node's own name."""
+        ...
+
+    @property
+    def op_name(self) -> str:
+        """That of its operator."""
+        ...
+
+
+def qualifies(op: str | tuple[str, ...], ids: str | tuple[str, ...] | None, node: Named) -> bool:
     """Whether a node is one of those that a slot or a kernel name means."""
     ops = (op,) if isinstance(op, str) else op
     if node.op_name not in ops:
@@ -68,22 +81,9 @@ def qualifies(
     return any(fnmatchcase(node.id, pattern) for pattern in wanted)
 
 
-@dataclass(frozen=True)
-class NodeNames:
-    """What naming rules look at."""
-
-    id: str
-    op_name: str
-
-
-def named(kernel: KernelName, node: NodeNames) -> bool:
+def named(kernel: KernelName, node: Named) -> bool:
     """Whether a kernel name is meant for a node."""
     return qualifies(kernel.op, kernel.id, node)
-
-
-def _names(window: Window, key: NodeKey) -> NodeNames:
-    node = window.node(key)
-    return NodeNames(node.id, node.op_name)
 
 
 def _by_pattern(rule: FusionRule, window: Window) -> Iterator[Match]:
@@ -97,7 +97,7 @@ def _by_pattern(rule: FusionRule, window: Window) -> Iterator[Match]:
             return
         slot = rule.pattern[position]
         for key in _choices(slot, filled, window):
-            if key not in filled.values() and qualifies(slot.op, slot.id, _names(window, key)):
+            if key not in filled.values() and qualifies(slot.op, slot.id, window.node(key)):
                 yield from grow(position + 1, {**filled, slot.slot: key})
         if slot.optional:
             yield from grow(position + 1, filled)

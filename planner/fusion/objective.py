@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from planner import records
 from planner.fusion.types import Price, SearchTooLarge, Total
 
 Label = tuple[Any, ...]
@@ -32,7 +33,7 @@ Arcs = Sequence[Sequence[tuple[int, int]]]
 """Into each state but the first: (state it comes from, index of the kernel that leads on)."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rooms:
     """What the labels of a launch loop may be in each state of a window: others lead to no better
     schedule than one already known.
@@ -62,7 +63,7 @@ class Rooms:
         return max(float(h * host + a * device - most) / (h + a) for (h, a), most in sums)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Limit:
     """How many labels a state of a window may have."""
 
@@ -128,7 +129,7 @@ def seconds(count: int) -> float:
     return math.ldexp(float(count), -TICK_BITS)
 
 
-@dataclass(frozen=True, eq=False)
+@records.dataclass(frozen=True, eq=False)
 class Way:
     """The kernels on the least way to a state, read off only where that way is taken."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from planner.fusion.types import NoSchedule, Pair
@@ -151,14 +150,19 @@ def in_some_order(kernels: Iterable[frozenset[Node]], edges: Iterable[tuple[Node
     A node that no kernel runs is taken to be done.
     """
     owner = {node: number for number, nodes in enumerate(kernels) for node in nodes}
-    waits: TopologicalSorter[int] = TopologicalSorter()
+    waits = dict.fromkeys(owner.values(), 0)
     for producer, reader in edges:
-        if producer in owner and reader in owner and owner[producer] != owner[reader]:
-            waits.add(owner[reader], owner[producer])
-    try:
-        waits.prepare()
-    except CycleError:
-        return False
+        first, then = owner.get(producer), owner.get(reader)
+        if first is not None and then is not None and first != then:
+            waits[then] |= 1 << first
+    done = 0
+    while waits:
+        ready = [number for number, before in waits.items() if not before & ~done]
+        if not ready:
+            return False
+        for number in ready:
+            done |= 1 << number
+            del waits[number]
     return True
 
 

@@ -163,7 +163,8 @@ def _schedule(problem: Problem, objective: Objective, label: Label) -> Schedule:
     if total.uncovered >= IMPOSSIBLE:
         raise NoSchedule("fusion: every schedule holds a kernel that cannot run")
     chosen = paths(label)
-    launches = {payload: _launch(problem, payload) for (_, each), _ in chosen for payload in each}
+    payloads = {payload for (_, each), _ in chosen for payload in each}
+    launches = {payload: _launch(problem, payload) for payload in payloads}
     return Schedule(
         total,
         tuple(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import cached_property
 
 from planner.errors import PlannerError
+from planner.records import dataclass
 
 NodeKey = tuple[int, str]
 """(0, id) is a node of this block, (1, id) one of the next block."""
@@ -110,7 +110,18 @@ class Problem:
         """
         blocks = tuple((b.kind, b.nodes, b.edges, _node_sets(b)) for b in self.blocks)
         seams = tuple((s.kind, s.next_kind, s.edges, _node_sets(s)) for s in self.seams)
-        return tuple(pair for pair, _ in self.passes), blocks, seams
+        return _interned((tuple(pair for pair, _ in self.passes), blocks, seams))
+
+
+_shapes: dict[Hashable, Hashable] = {}
+_SHAPES_MOST = 512
+
+
+def _interned(shape: Hashable) -> Hashable:
+    """The first of equal shapes: to see that two are the same takes longer than a search."""
+    if len(_shapes) >= _SHAPES_MOST:
+        _shapes.clear()
+    return _shapes.setdefault(shape, shape)
 
 
 def _node_sets(owner: Block | Seam) -> tuple[frozenset[NodeKey], ...]:

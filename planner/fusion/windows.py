@@ -6,9 +6,9 @@ Bit i is node i of the block, bit ``size + j`` node j of the next block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from planner.fusion.types import Block, Edge, NodeKey, NoSchedule, Pair, Problem, Seam
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

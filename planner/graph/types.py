@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import networkx as nx
 
 from planner.ops.types import Formats, Load, Operator, Parameters, Shape, Site, Symbol, Tensor
+from planner.records import dataclass
 from planner.spec.origin import Origin
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
+
+from planner.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from planner import records
 from planner.dtypes import bytes_per_element
 from planner.num import Number
 from planner.ops.dims import Dim, Pairs, Shape, Symbol, as_dim, show_shape, static
@@ -86,7 +87,7 @@ class Parameters:
         return (self.elements + self.padding) * bytes_per_element(self.dtype)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Work:
     """What an operator does besides reading its input and writing its output tensors.
 
@@ -135,7 +136,7 @@ class Tiling:
     """Keys and values that fit in here are re-read from the L2, not from HBM."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Site:
     """Everything a formula may look at: the tensors around the operator, the load, the formats."""
 

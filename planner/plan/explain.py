@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from planner.capture.solve import Kernel, tiling_of
 from planner.cost.adjust import MeasuredEstimator
-from planner.cost.estimate import Asked, CalibratedEstimator
+from planner.cost.estimate import CalibratedEstimator
 from planner.cost.estimator import Estimator, roofline_s
+from planner.cost.fitted import Asked
 from planner.cost.types import NodeCost
 from planner.errors import UsageError
 from planner.ops.dims import static

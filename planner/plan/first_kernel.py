@@ -18,6 +18,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from planner.capture.layout import Layout
 from planner.capture.solve import Kernel, Solution
 from planner.fusion.order import in_some_order
 from planner.num import as_float
@@ -75,18 +76,26 @@ Alone = Callable[[str, str], Kernel | None]
 def _alone(solved: SolvedStep) -> Alone:
     solver, mode = solved.solver, solved.decision.mode
     problem = solver.problem("ideal", mode)
-    kinds = problem.layout.structure.graph.kinds
-    slots = {
-        (kinds[slot.kinds[0]].label, slot.alone[1]): number
-        for number, slot in enumerate(problem.layout.slots)
-        if slot.alone is not None
-    }
+    slots = _slots_alone(problem.layout)
 
     def alone(label: str, node: str) -> Kernel | None:
         slot = slots.get((label, node))
         return None if slot is None else problem.priced(slot).kernel(mode, solver.fixed)
 
     return alone
+
+
+def _slots_alone(layout: Layout) -> dict[tuple[str, str], int]:
+    """The slot of each node alone, by label of its block and node."""
+    if "alone" not in layout.kept:
+        kinds = layout.structure.graph.kinds
+        layout.kept["alone"] = {
+            (kinds[slot.kinds[0]].label, slot.alone[1]): number
+            for number, slot in enumerate(layout.slots)
+            if slot.alone is not None
+        }
+    found: dict[tuple[str, str], int] = layout.kept["alone"]
+    return found
 
 
 Blocks = list[tuple[str, tuple[Kernel, ...]]]
@@ -104,7 +113,7 @@ class _Orders:
 
     def possible(self, labels: tuple[str, ...], groups: Groups) -> bool:
         """Whether kernels in blocks of these labels can; groups are the nodes of each."""
-        kept, key = self._layout.kept, ("order", labels, frozenset(groups))
+        kept, key = self._layout.alike, ("order", labels, frozenset(groups))
         if key not in kept:
             kept[key] = in_some_order(groups, self._reads(labels))
         found: bool = kept[key]
@@ -127,6 +136,7 @@ def _gains(
 ) -> Iterator[tuple[str, Kernel, int, float, int]]:
     """(block, group, how often, seconds and launches saved each time)."""
     own, best = _blocks(solved.chosen), _blocks(ideal)
+    places = _Places()
     known: dict[tuple[int, ...], int] = {}
     windows: list[tuple[Blocks, Blocks]] = []
     for at in range(len(best)):
@@ -137,11 +147,11 @@ def _gains(
         known[key] = known.get(key, 0) + 1
     for (key, times), (engines, ideals) in zip(known.items(), windows, strict=True):
         offset = key[0]
-        owners = _owners(engines)
+        owners = _owners(engines, places)
         label = ideals[0][0]
         labels = tuple(each for each, _ in engines)
         for kernel in ideals[0][1]:
-            nodes = {(offset + side, name) for side, name in kernel.group.nodes}
+            nodes = places.of(kernel, offset)
             new = len(nodes) > 1 or kernel.group.flow is not None
             if new and not kernel.group.unwritten and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
@@ -154,14 +164,29 @@ Groups = list[frozenset[Node]]
 Owners = dict[Node, tuple[Kernel, frozenset[Node]]]
 
 
-def _owners(blocks: Blocks) -> Owners:
+class _Places:
+    """The nodes of kernels by the number of their block in the step, found once for each."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], tuple[Kernel, frozenset[Node]]] = {}
+
+    def of(self, kernel: Kernel, number: int) -> frozenset[Node]:
+        """The nodes of a kernel that starts in a block."""
+        key = id(kernel), number
+        if key not in self._found:
+            nodes = frozenset([(number + side, name) for side, name in kernel.group.nodes])
+            self._found[key] = kernel, nodes
+        return self._found[key][1]
+
+
+def _owners(blocks: Blocks, places: _Places) -> Owners:
     """Which kernel runs each node; one that runs ahead is met where its block has run already."""
     found: Owners = {}
     for number, (_, kernels) in enumerate(blocks):
         for kernel in kernels:
-            nodes = frozenset((number + side, name) for side, name in kernel.group.nodes)
+            nodes = places.of(kernel, number)
             if not found.keys().isdisjoint(nodes):
-                nodes = frozenset((at + 1, name) for at, name in nodes)
+                nodes = places.of(kernel, number + 1)
             found |= dict.fromkeys(nodes, (kernel, nodes))
     return found
 
@@ -177,7 +202,7 @@ def beside(nodes: AbstractSet[Node], owners: Mapping[Node, tuple[Any, frozenset[
 
 
 def _saved(
-    nodes: set[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
+    nodes: AbstractSet[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
 ) -> tuple[float, int]:
     replaced = {id(owner): (owner, covered) for owner, covered in (owners[n] for n in nodes)}
     seconds, launches = -_device_s(kernel), -kernel.group.launches

@@ -10,9 +10,15 @@ _KEPT_MOST = 512
 
 
 def remembered(key: Any, make: Callable[[], Any]) -> Any:
-    """Structures are pure functions of their key and cost more than any number in them."""
-    if key not in _kept:
-        if len(_kept) >= _KEPT_MOST:
-            _kept.clear()
-        _kept[key] = make()
-    return _kept[key]
+    """Structures are pure functions of their key and cost more than any number in them.
+
+    What was not asked for the longest is forgotten first.
+    """
+    if key in _kept:
+        found = _kept.pop(key)
+    else:
+        found = make()
+        while len(_kept) >= _KEPT_MOST:
+            del _kept[next(iter(_kept))]
+    _kept[key] = found
+    return found

@@ -6,6 +6,7 @@ from planner.graph.formats import asked
 from planner.graph.modules import Scheme
 from planner.graph.scheme import Engine, scheme
 from planner.plan.engines import engine_of
+from planner.plan.memo import remembered
 from planner.spec.question import Question
 
 
@@ -13,11 +14,16 @@ def scheme_of(question: Question) -> Scheme:
     """What runs, and notes on it. Raises SpecError for what GPU or engine cannot run."""
     deployment, gpu, backend = question.deployment, question.gpu, question.backend
     wanted = asked(deployment, question.model, gpu)
-    facts = engine_of(question, wanted.formats, "decode").as_asked.facts
+    running = engine_of(question, wanted.formats, "decode")
     blocks = (*question.blocks.values(), *question.model.blocks.values())
-    ops = (node.op for block in blocks for node in block.nodes.values())
-    engine = Engine(backend.title, backend.formats, facts)
-    return scheme(wanted, gpu, ops, engine, deployment.origin)
+    ops = tuple(dict.fromkeys(node.op for block in blocks for node in block.nodes.values()))
+
+    def make() -> Scheme:
+        engine = Engine(backend.title, backend.formats, running.as_asked.facts)
+        return scheme(wanted, gpu, ops, engine, deployment.origin)
+
+    found: Scheme = remembered(("scheme", running, wanted, ops), make)
+    return found
 
 
 def described(scheme: Scheme) -> str:

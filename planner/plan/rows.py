@@ -21,27 +21,35 @@ def node_rows(
     graph: ModelGraph, costs: tuple[BlockCosts, ...], device: Device
 ) -> tuple[NodeRow, ...]:
     """Every node of every kind of block; composites get a summary row before their parts."""
+    runs = list(zip(costs, graph.times, strict=True))
+    own = [repeat * _seconds(each, device) for b, repeat in runs for each in b.nodes.values()]
+    whole, seconds = sum(own), iter(own)
     rows: list[NodeRow] = []
-    for block_costs, times in zip(costs, graph.times, strict=True):
+    for block_costs, repeat in runs:
         seen: set[str] = set()
         for cost in block_costs.nodes.values():
             composite = cost.node.composite
             if composite and composite not in seen:
                 seen.add(composite)
-                rows.append(_composite_row(composite, block_costs, times, device))
-            rows.append(_node_row(cost, block_costs.block.label, times, device))
-    whole = sum(row.repeat * row.share for row in rows if not row.composite)
-    return tuple(replace(row, share=row.repeat * row.share / whole) for row in rows)
+                rows.append(_composite_row(composite, block_costs, repeat, device, whole))
+            share = next(seconds) / whole
+            rows.append(_node_row(cost, block_costs.block.label, repeat, share))
+    return tuple(rows)
 
 
-def _node_row(cost: NodeCost, block: str, times: int, device: Device) -> NodeRow:
-    """A row whose share is still the node's own roofline time in seconds."""
-    work, node = cost.work, cost.node
+def _seconds(cost: NodeCost, device: Device) -> float:
+    """A node's own roofline time."""
+    work = cost.work
     seconds = max(
         cost.flops / cost.peak_flops_per_s,
         cost.hbm_bytes / device.bandwidth_bytes_per_s,
         work.link_bytes / device.link_bytes_per_s if device.link_bytes_per_s else 0.0,
     )
+    return float(seconds)
+
+
+def _node_row(cost: NodeCost, block: str, times: int, share: float) -> NodeRow:
+    work, node = cost.work, cost.node
     return NodeRow(
         node.id,
         block,
@@ -57,11 +65,13 @@ def _node_row(cost: NodeCost, block: str, times: int, device: Device) -> NodeRow
         cost.ridge_flops_per_byte,
         cost.bound,
         cost.crossing_tokens,
-        float(seconds),
+        share,
     )
 
 
-def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> NodeRow:
+def _composite_row(
+    name: str, costs: BlockCosts, times: int, device: Device, whole_s: float
+) -> NodeRow:
     """A composite run as one kernel: useful FLOPs, and bytes that cross its border."""
     block = costs.block
     nodes = frozenset((0, part.id) for part in block.composites[name])
@@ -71,6 +81,7 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
     matrix = next(part for part in parts if part.node.op.matrix)
     hbm_bytes = float(work.hbm_bytes)
     ridge = matrix.ridge_flops_per_byte
+    seconds = max(flops / matrix.peak_flops_per_s, hbm_bytes / device.bandwidth_bytes_per_s)
     return NodeRow(
         name,
         block.label,
@@ -86,7 +97,7 @@ def _composite_row(name: str, costs: BlockCosts, times: int, device: Device) -> 
         ridge,
         "compute" if flops / hbm_bytes >= ridge else "memory",
         None,
-        max(flops / matrix.peak_flops_per_s, hbm_bytes / device.bandwidth_bytes_per_s),
+        times * seconds / whole_s,
         composite=True,
     )
 

@@ -20,7 +20,7 @@ from planner.capture.regime import Regime, known_regime
 from planner.capture.types import MODES
 from planner.cost.engine import Engine
 from planner.errors import UsageError
-from planner.fusion.groups import limits
+from planner.fusion.limits import limits
 from planner.fusion.types import SearchTooLarge
 from planner.graph.types import ModelGraph
 from planner.num import Number, ceil_div, is_array, minimum

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from planner.display import Displayed
 from planner.plan.memory_types import MemoryPlan
 from planner.plan.serving_types import ServingPlan
+from planner.records import dataclass
 
 FORMAT = 1
 """Version of the plan's JSON. Fields may be added within a version, not renamed."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planner.errors import Fault, Where
+from planner.records import dataclass
 
 Path = tuple[str | int, ...]
 """Keys and list positions from a document's root: ``("nodes", "q_proj", "in", 0)``."""

@@ -55,6 +55,9 @@ def test_turning_flags_leaves_the_engine_as_it_was():
     after = before.with_flags({"eager": True})
     assert (before.flags["eager"], after.flags["eager"]) == (False, True)
     assert after.spec is before.spec
+    assert before.with_flags({"eager": True}) is after
+    assert before.with_flags({"eager": 1}).flags["eager"] == 1
+    assert before.with_flags({"eager": 1}) is not after
 
 
 def test_facts_tell_gpu_formats_and_step():

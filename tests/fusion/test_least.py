@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thoroughness import many
 
 from planner.fusion.explore import explore
-from planner.fusion.least import least_clock, least_paths, least_sum
+from planner.fusion.least import known_least, least_clock, least_paths, least_sum
 from planner.fusion.objective import IMPOSSIBLE, Additive, TwoClock
 from planner.fusion.search import search
 from planner.fusion.types import Block, Candidate, NoSchedule, Price, Problem, Seam, SearchTooLarge
@@ -98,6 +98,30 @@ def two_ways():
     both = Candidate("ab", frozenset({(0, "a"), (0, "b")}), Price(0, 0, 0))
     block = Block("k", ("a", "b"), frozenset({("a", "b")}), (*alone, both))
     return Problem((("k", 3),), (block,), (Seam("k", "k", frozenset({("b", "a")})),))
+
+
+@settings(max_examples=many(60, 600), deadline=None, database=None)
+@given(SEEDS, st.sampled_from([Additive(), TwoClock()]))
+def test_the_space_of_least_paths_holds_the_very_schedule_of_the_search(seed, objective):
+    """The same kernels in the same order, though many schedules cost the same."""
+    problem = random_problem(Random(seed), nodes=14, unit_s=US)
+    weights = [
+        IMPOSSIBLE if np.isinf(each.price.device_s) else each.price.uncovered
+        for each in problem.candidates
+    ]
+    try:
+        space = explore(problem, order_free=objective.order_free)
+    except NoSchedule:
+        return
+    try:
+        expected = search(problem, objective, space)
+    except NoSchedule:
+        with pytest.raises(NoSchedule):
+            known_least(problem, space, weights)
+        return
+    paths, least = known_least(problem, space, weights)
+    assert search(problem, objective, least) == expected
+    assert known_least(problem, space, weights) == (paths, least)
 
 
 def test_each_load_has_its_own_best_kernels():

@@ -7,7 +7,8 @@ import pytest
 from planner.cost.annotate import annotate
 from planner.cost.engine import Engine
 from planner.cost.types import Device
-from planner.fusion.groups import limit_refusal, refused_rules, structure
+from planner.fusion.groups import refused_rules, structure
+from planner.fusion.limits import limit_refusal
 from planner.fusion.match import matches
 from planner.graph.build import model_graph
 from planner.graph.window import Window

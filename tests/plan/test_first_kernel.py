@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.fusion.order import in_some_order
 from planner.plan.assemble import assemble
@@ -116,6 +120,32 @@ def test_rings_may_lead_through_a_third_kernel_and_the_next_block():
     found |= {node: (None, frozenset({node})) for node in first}
     assert not in_some_order(beside(first, found), edges)
     assert in_some_order(beside(first, found), edges[:-1])
+
+
+NODES = st.lists(st.integers(0, 6), min_size=7, max_size=7)
+"""The kernel of each of seven nodes."""
+EDGES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=12)
+"""Nodes 7 and 8 are in no kernel."""
+
+
+@given(NODES, EDGES)
+def test_kernels_have_an_order_where_their_graph_has_no_ring(kernel_of, edges):
+    """Against the standard library's topological sorting."""
+    kernels = [frozenset(n for n in range(7) if kernel_of[n] == k) for k in range(7)]
+    waits = {
+        (kernel_of[producer], kernel_of[reader])
+        for producer, reader in edges
+        if max(producer, reader) < 7 and kernel_of[producer] != kernel_of[reader]
+    }
+    sorter = TopologicalSorter()
+    for producer, reader in waits:
+        sorter.add(reader, producer)
+    try:
+        sorter.prepare()
+    except CycleError:
+        assert not in_some_order(kernels, edges)
+    else:
+        assert in_some_order(kernels, edges)
 
 
 def test_nodes_that_a_split_kernel_leaves_run_alone():

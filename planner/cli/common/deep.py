@@ -61,8 +61,11 @@ def planned_everywhere(
 
 
 def _collect_rarely() -> None:
-    """Graphs are kept and plans leave few cycles: each collection walks much and finds little."""
-    gc.set_threshold(100_000)
+    """Graphs are kept and plans leave few cycles: each collection walks much and finds little,
+    nothing at all in what was there before.
+    """
+    gc.freeze()
+    gc.set_threshold(1_000_000)
 
 
 _catalog = cache(Catalog.standard)

@@ -21,11 +21,11 @@ the collective at different times.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, maximum, minimum, where
+from planner.records import dataclass
 
 ENGINE_ALL_REDUCE = "all_reduce_engine"
 """What the engine calls: its own kernels and what it falls back to."""

@@ -11,11 +11,10 @@ arithmetic (a norm stays far below the vector units' rate) and strided access.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number
+from planner.records import dataclass
 
 STREAM = Variant(
     "stream",

@@ -34,13 +34,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from functools import lru_cache
 
 from planner.cost.kernels.gemm_kinds import INF, KINDS, VARIANTS, Kind
 from planner.cost.kernels.types import Constants, KernelModel
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.num import Number, maximum, minimum, where
+from planner.records import dataclass
 
 __all__ = ["KINDS", "MODEL", "GemmShape", "peak_flops_per_s"]
 
@@ -123,7 +125,7 @@ def _time_s(
     kind = KINDS[variant]
     peak = values["matrix_share"] * peak_flops_per_s(variant, device)
     memory_s = _memory_s(kind, shape, device, values, warm)
-    whole_s, split_s = _tiles_s(shape, device, values, _tiles(kind, device, values, peak))
+    whole_s, split_s = _tiles_s(shape, device, values, _tiles_of(variant, device, values, peak))
     time_s = _overlapped(memory_s, whole_s, values)
     if kind.splits:
         split_s = _overlapped(memory_s, split_s, values) + values["split_s"]
@@ -177,25 +179,33 @@ class _Tile:
     ends_s: float
 
 
-def _tiles(kind: Kind, device: Device, values: Constants, peak: float) -> list[_Tile]:
+def _tiles_of(variant: str, device: Device, values: Constants, peak: float) -> tuple[_Tile, ...]:
     """What each tile costs on one multiprocessor: per unit of depth, and at both ends."""
     units = device.multiprocessors or 1
-    feed_s = values.get("feed", 0.0) * bytes_per_element(kind.operand)
+    feed_s = values.get("feed", 0.0) * bytes_per_element(KINDS[variant].operand)
     feed_s *= units / device.bandwidth_bytes_per_s
-    return [
+    step_s, fill_s = values["step_s"], values["fill_s"]
+    return _tiles(variant, units, peak, feed_s=feed_s, step_s=step_s, fill_s=fill_s)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _tiles(
+    variant: str, units: int, peak: float, *, feed_s: float, step_s: float, fill_s: float
+) -> tuple[_Tile, ...]:
+    return tuple(
         _Tile(
             a,
             b,
             limit,
-            max(2.0 * a * b * units / peak + feed_s * (a + b), values["step_s"] / _STEP),
-            values["fill_s"] * math.sqrt(a * b / _FILLED),
+            max(2.0 * a * b * units / peak + feed_s * (a + b), step_s / _STEP),
+            fill_s * math.sqrt(a * b / _FILLED),
         )
-        for (a, b), limit in kind.tiles.items()
-    ]
+        for (a, b), limit in KINDS[variant].tiles.items()
+    )
 
 
 def _tiles_s(
-    shape: GemmShape, device: Device, values: Constants, tiles: list[_Tile]
+    shape: GemmShape, device: Device, values: Constants, tiles: tuple[_Tile, ...]
 ) -> tuple[Number, Number]:
     """Compute time of the best tile, whole and with the depth split."""
     units = device.multiprocessors or 1
