@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from planner.cli.common.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from planner.desk.sweep_grid import Grid
     from planner.desk.sweep_summary import Summary
     from planner.desk.sweep_tasks import Executor
@@ -109,7 +111,8 @@ def command(
 
     _check(file, cases, (*overs, *sets))
     summary = Summary(sort, top)
-    with executor_of(executor, Circumstances(catalogs, cost_model=cost_model)) as found:
+    circumstances = Circumstances(catalogs, cost_model=cost_model)
+    with _interrupted(out), executor_of(executor, circumstances) as found:
         if file is not None:
             columns = _grid(grid_of(deployments_in(file), sets, overs), out, found, summary)
         else:
@@ -117,6 +120,17 @@ def command(
             columns = _table(cases, out, found, summary)
     _told({**summary.document(), "out": str(out) if out else None}, columns, as_json=as_json)
     ctx.exit(summary.exit_code(strict=cases is not None))
+
+
+@contextmanager
+def _interrupted(out: Path | None) -> Iterator[None]:
+    """Say at Ctrl-C what becomes of the rows."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out:
+            click.echo(f"\nrows so far are in {out}.part: the same command goes on", err=True)
+        raise
 
 
 def _check(file: Path | None, cases: Path | None, changes: tuple[str, ...]) -> None:
@@ -154,6 +168,7 @@ def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) ->
             if part:
                 for place in range(piece.count):
                     part.write(piece.row(place))
+                part.keep()
             summary.take(piece)
             progress.add(piece.count)
     return names
@@ -175,6 +190,7 @@ def _table(cases: Path, out: Path | None, executor: Executor, summary: Summary) 
         for row in case_rows(table, executor, part.done.rows if part else 0):
             if part:
                 part.write(row)
+                part.keep()
             summary.add(row)
             progress.add()
     return ("id",)

@@ -7,9 +7,21 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from planner.report.cells import DASH, bullets, facts, heading, rate, share, small, table, words
+from planner.report.cells import (
+    DASH,
+    bullets,
+    facts,
+    heading,
+    price,
+    rate,
+    share,
+    small,
+    table,
+    words,
+)
 from planner.report.choose import limit_words
 from planner.report.pieces import Picture, Piece, pieces
+from planner.report.running import running
 from planner.serving.targets import Targets
 from planner.units import show_seconds
 
@@ -79,12 +91,12 @@ def _rows(rows: Sequence[Document]) -> RenderableType:
             words(f"{row['units']} × {row['offer']}"),
             words(_split(row["parallel"])),
             words("\n".join(text for text in row["sets"] if text.startswith(_CHANGES)) or DASH),
-            _usd(spending["price_per_hour"]),
+            price(spending["price_per_hour"]),
             show_seconds(serving["ttft_s"]["value"]),
             show_seconds(serving["tpot_s"]["value"]),
             rate(serving["output_tokens_per_s"]["value"]),
             _margin(row),
-            _usd(spending["per_million_output"]),
+            price(spending["per_million_output"]),
         )
     return found
 
@@ -95,10 +107,6 @@ def _split(parallel: Mapping[str, int]) -> str:
     return ", ".join(said) or "one GPU"
 
 
-def _usd(value: float | None) -> str:
-    return DASH if value is None else f"{value:,.2f}"
-
-
 def _margin(row: Document) -> str:
     margins = [each["margin"] for each in row["margins"]]
     return f"{share(min(margins))}{' ?' if row['unsure'] else ''}" if margins else DASH
@@ -106,5 +114,4 @@ def _margin(row: Document) -> str:
 
 def _command(choice: Document) -> Iterator[RenderableType]:
     if choice["command"] is not None:
-        yield heading("To run the cheapest")
-        yield words(choice["command"]["line"])
+        yield from running(choice["command"])

@@ -10,7 +10,20 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from planner.plan.values import plain
-from planner.report.cells import DASH, bullets, facts, heading, rate, share, small, table, words
+from planner.report.cells import (
+    DASH,
+    bullets,
+    facts,
+    heading,
+    price,
+    rate,
+    share,
+    small,
+    table,
+    typed,
+    words,
+)
+from planner.report.running import running
 from planner.serving.candidates import as_set
 from planner.serving.choose_types import Choice, Chosen
 from planner.serving.command import EngineCommand
@@ -106,7 +119,7 @@ def _choices(found: Sequence[Choice], asked: DeploymentSpec) -> RenderableType:
             str(number),
             words(_rent(choice)),
             words(_how(choice, asked)),
-            _usd(choice.spending.price_per_hour),
+            price(choice.spending.price_per_hour),
             show_seconds(serving.ttft_s.value),
             show_seconds(serving.tpot_s.value),
             rate(serving.output_tokens_per_s.value),
@@ -137,12 +150,6 @@ def _how(choice: Choice, asked: DeploymentSpec) -> str:
     ]
     text = ", ".join(said).replace("weights fp8, activations fp8", "fp8")
     return text or "as it is"
-
-
-def _usd(value: float | None) -> str:
-    if value is None:
-        return DASH
-    return f"{value:,.2f}" if value >= 1 else f"{value:.2g}"
 
 
 def _tightest(choice: Choice) -> str:
@@ -184,9 +191,9 @@ def _money(found: Sequence[Choice]) -> RenderableType:
         rows.add_row(
             str(number),
             words(_rent(choice)),
-            _usd(spent.per_million_input),
-            _usd(spent.per_million_output),
-            _usd(spent.per_million_tokens),
+            price(spent.per_million_input),
+            price(spent.per_million_output),
+            price(spent.per_million_tokens),
             DASH if watts is None else f"{watts / 1e3:.3g}",
             DASH if kwh is None else f"{kwh:.3g}",
         )
@@ -199,20 +206,11 @@ def _money(found: Sequence[Choice]) -> RenderableType:
 
 def _run(answer: Answer, choice: Choice) -> list[RenderableType]:
     found = answer.command(choice)
-    sets = " ".join(f"--set {shlex.quote(text)}" for text in answer.sets_of(choice))
-    plan = f"planner plan {shlex.quote(answer.file)} {sets}".rstrip()
+    sets = [word for text in answer.sets_of(choice) for word in ("--set", text)]
+    plan = typed(shlex.join(["planner", "plan", answer.file, *sets]))
     if found is None:
-        return [heading("To plan the cheapest"), words(plan)]
-    copies = "" if found.servers == 1 else f", {found.servers} such servers"
-    lines = [words(line) for line in found.script.splitlines()]
-    remarks = [*(f"not in the command: {text}" for text in found.unsaid), *found.notes]
-    return [
-        heading(f"To run the cheapest{copies}"),
-        *lines,
-        *([bullets(remarks)] if remarks else []),
-        words(""),
-        words(plan),
-    ]
+        return [heading("To plan the cheapest"), plan]
+    return [*running({**plain(found), "line": found.line}), words(""), plan]
 
 
 def _front(answer: Answer) -> RenderableType:
@@ -221,7 +219,7 @@ def _front(answer: Answer) -> RenderableType:
         rows.add_row(
             words(_rent(choice)),
             words(_how(choice, answer.asked)),
-            _usd(choice.spending.price_per_hour),
+            price(choice.spending.price_per_hour),
             show_seconds(choice.serving.tpot_s.value),
             rate(choice.serving.output_tokens_per_s.value),
         )
@@ -296,5 +294,5 @@ def _plain(choice: Choice, answer: Answer) -> dict[str, Any]:
         "spending": plain(choice.spending),
         "most_users": choice.most_users,
         "serving": plain(choice.serving),
-        "command": None if command is None else {**plain(command), "line": command.line},
+        "command": command and {**plain(command), "line": command.line},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ JUDGED = VIEWS if SHOTS else [(360, "dark"), (1440, "light")]
 """Each width and each theme once by axe-core, which takes most of the time; all with pictures."""
 NARROW, WIDE = (JUDGED, JUDGED) if SHOTS else (JUDGED[:1], JUDGED[1:])
 TOKEN = "w" * 20
+REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d ")
 AXE = "axe.run({resultTypes: ['violations']}).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0].html))"
 
 
@@ -66,14 +68,33 @@ def counted(page, selector, number):
     expect(page.locator(selector)).to_have_count(number, timeout=30_000)
 
 
+def shown(page, selector, text):
+    """It says so, at last: what a script draws comes after what it draws from."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_have_text(text, timeout=30_000)
+
+
+def focused(page, selector):
+    """It has the focus, at last: a key is pressed before the page has followed it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_be_focused(timeout=30_000)
+
+
 class Look:
     """A page, with what its console said."""
 
     def __init__(self, page, axe, view):
         self.page, self.axe, self.view = page, axe, view
         self.said = []
-        page.on("console", lambda each: self.said.append(each.text))
+        page.on("console", self._told)
         page.on("pageerror", lambda each: self.said.append(str(each)))
+
+    def _told(self, message):
+        """Browsers tell of every answer that refuses, at a moment of their own."""
+        if not REFUSED.search(message.text):
+            self.said.append(message.text)
 
     def judged(self, name):
         """No violation of axe-core's rules, nothing wider than the screen, a quiet console."""
@@ -115,9 +136,10 @@ def test_from_a_fault_to_a_verdict(look, tmp_path):
     page.goto("/")
     page.fill("#text", STATIC.replace("gpu:", "gpuu:"))
     page.wait_for_selector("#faults .faults")
-    assert page.text_content(".lines .wrong") == "3"
+    shown(page, ".lines .wrong", "3")
     look.judged("error")
     page.click("#faults [data-line='3']")
+    focused(page, "#text")
     assert page.evaluate("document.activeElement.selectionStart") == STATIC.index("gpu:")
 
     page.fill("#text", STATIC)
@@ -151,7 +173,6 @@ def test_a_sweep_is_begun_watched_cancelled_and_read(look):
     page.fill("[name=over]", "nothing=1")
     page.click("main button.main")
     page.wait_for_selector("[role=alert]")
-    look.said.clear()  # browsers tell of every 422
     look.judged("sweeps-fault")
     page.fill("[name=over]", "backend.flags.max_num_seqs=1:16384:1")
     page.click("main button.main")
@@ -180,20 +201,18 @@ def test_what_guards_the_page_and_what_it_refuses(look, tmp_path):
         page.fill("[name=token]", "no token of this service")
         page.click("main button")
         page.wait_for_selector(".bad")
-        look.said.clear()  # browsers tell of every 401
         look.judged("login-wrong")
         page.fill("[name=token]", TOKEN)
         page.click("main button")
         page.wait_for_url("**/plans")
         look.judged("plans-none")
         page.goto(f"{place}/plans/abcdefabcdef")
-        look.said.clear()
         look.judged("refused")
 
 
 @pytest.mark.parametrize("look", NARROW, indirect=True, ids=named)
 def test_a_what_if_a_filter_and_a_baseline(look, place):
-    with Browser(base_url=place, timeout=30) as browser:
+    with Browser(base_url=place) as browser:
         browser.see("/")
         where = browser.fill("/plans", text=STATIC).headers["location"]
         sent = browser.fill("/runs", file=latency_file([1.0] * 30), plan=where[7:])
@@ -230,11 +249,11 @@ def test_the_keyboard_reaches_all_and_is_caught_nowhere(look):
     page = look.page
     page.goto("/")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    focused(page, ".skip")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    focused(page, "#main")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "text"
+    focused(page, "#text")
     outline = "getComputedStyle(document.activeElement.parentElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
     page.keyboard.press("Tab")
@@ -255,9 +274,9 @@ def test_a_theme_is_chosen_kept_and_followed_by_charts(look):
     page.click("text=Plan it")
     page.wait_for_url("**/plans/*")
     assert page.evaluate(ground) == "rgb(20, 23, 26)"
-    shown = "document.querySelector('picture img').currentSrc.endsWith('theme=dark')"
+    dark = "() => document.querySelector('picture img').currentSrc.endsWith('theme=dark')"
     page.locator("picture img").first.scroll_into_view_if_needed()
-    page.wait_for_function(shown)
+    page.wait_for_function(dark)
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
@@ -274,13 +293,13 @@ def test_a_file_is_dropped_on_the_sheet(look):
         STATIC.replace("qwen2.5-0.5b-instruct", "no-such-model"),
     )
     page.wait_for_selector("#faults .faults")
-    assert page.text_content(".lines .wrong") == "2"
+    shown(page, ".lines .wrong", "2")
     assert "no-such-model" in page.input_value("#text")
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
 def test_a_plan_of_a_hundred_kernels_is_painted_within_a_second(look, place):
-    with Browser(base_url=place, timeout=30) as browser:
+    with Browser(base_url=place) as browser:
         plan = post_plan(browser, MANY).json()
     where, kernels = f"/plans/{plan['plan_id']}", plan["kernels"]
     assert len(kernels) >= 100

@@ -29,7 +29,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(place):
-    with Browser(base_url=place, timeout=30) as found:
+    with Browser(base_url=place) as found:
         found.see("/")
         yield found
 
