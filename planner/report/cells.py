@@ -51,7 +51,11 @@ def small(text: str) -> Text:
     return words(text, "dim")
 
 
-def typed(line: str) -> Text:
+class Typed(Text):
+    """What one may copy into a shell."""
+
+
+def typed(line: str) -> Typed:
     """A command as `shlex.join` writes it, broken between options where a shell goes on reading."""
     options: list[str] = []
     for word in map(shlex.quote, shlex.split(line)):
@@ -65,7 +69,7 @@ def typed(line: str) -> Text:
             lines[-1] += f" {option}"
         else:
             lines.append(f"  {option}")
-    return words(" \\\n".join(lines))
+    return Typed(clean(" \\\n".join(lines)), overflow="fold")
 
 
 def bullets(sentences: Iterable[str]) -> Table:

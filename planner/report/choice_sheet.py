@@ -20,6 +20,7 @@ from planner.report.cells import (
     words,
 )
 from planner.report.choose import limit_words
+from planner.report.money import money
 from planner.report.pieces import Picture, Piece, pieces
 from planner.report.running import running
 from planner.serving.targets import Targets
@@ -65,6 +66,7 @@ def _views(document: Document) -> Iterator[RenderableType]:
         yield heading("What keeps the limits, cheapest first")
         yield _rows(choices[:_LISTED])
         yield small("Margin: to the tightest limit, with ? where its 80 % interval crosses it.")
+        yield money([(_rent(row), row["spending"]) for row in choices[:_LISTED]])
         yield from _command(choices[0])
     else:
         yield words("nothing that was planned keeps the limits", "bold red")
@@ -88,7 +90,7 @@ def _rows(rows: Sequence[Document]) -> RenderableType:
     for row in rows:
         serving, spending = row["serving"], row["spending"]
         found.add_row(
-            words(f"{row['units']} × {row['offer']}"),
+            words(_rent(row)),
             words(_split(row["parallel"])),
             words("\n".join(text for text in row["sets"] if text.startswith(_CHANGES)) or DASH),
             price(spending["price_per_hour"]),
@@ -99,6 +101,10 @@ def _rows(rows: Sequence[Document]) -> RenderableType:
             price(spending["per_million_output"]),
         )
     return found
+
+
+def _rent(row: Document) -> str:
+    return f"{row['units']} × {row['offer']}"
 
 
 def _split(parallel: Mapping[str, int]) -> str:

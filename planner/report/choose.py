@@ -23,6 +23,7 @@ from planner.report.cells import (
     typed,
     words,
 )
+from planner.report.money import money
 from planner.report.running import running
 from planner.serving.candidates import as_set
 from planner.serving.choose_types import Choice, Chosen
@@ -71,7 +72,11 @@ def choose_view(answer: Answer) -> RenderableType:
     if chosen.choices:
         shown = chosen.choices[: chosen.wish.listed]
         parts += [heading("What keeps them, cheapest first"), _choices(shown, answer.asked)]
-        parts += [_crossings(shown), _money(shown), *_run(answer, shown[0])]
+        parts += [
+            _crossings(shown),
+            money([(_rent(each), plain(each.spending)) for each in shown]),
+            *_run(answer, shown[0]),
+        ]
         parts += [heading("Pareto front: nothing is both cheaper and faster"), _front(answer)]
     else:
         parts += [words("nothing that was planned keeps them", "bold red")]
@@ -180,28 +185,6 @@ def _crossing(margin: Margin) -> str:
         f"{_NAMES[margin.name]} {said(found.value)}, 80 % {said(found.low)}–{said(found.high)}: "
         f"the limit of {said(margin.limit)} is {verb}, but the interval crosses it"
     )
-
-
-def _money(found: Sequence[Choice]) -> RenderableType:
-    headers = ("", "rent", "USD/M in", "USD/M out", "USD/M all", "kW", "kWh/M out")
-    rows = table(headers, left=(1,))
-    for number, choice in enumerate(found, 1):
-        spent = choice.spending
-        watts, kwh = spent.power_w, spent.kwh_per_million_output
-        rows.add_row(
-            str(number),
-            words(_rent(choice)),
-            price(spent.per_million_input),
-            price(spent.per_million_output),
-            price(spent.per_million_tokens),
-            DASH if watts is None else f"{watts / 1e3:.3g}",
-            DASH if kwh is None else f"{kwh:.3g}",
-        )
-    about = (
-        "Of a million tokens at this load: what is paid is split between input and output by the "
-        "time that goes to each. Energy is that of GPUs at their TDP, without hosts and cooling."
-    )
-    return Group(heading("What a million tokens costs"), rows, small(about))
 
 
 def _run(answer: Answer, choice: Choice) -> list[RenderableType]:

@@ -28,6 +28,10 @@ _PARTS = """
 .planner-report .small, .planner-report footer { font-size: .85rem; }
 .planner-report .good { color: var(--good); }
 .planner-report .bad { color: var(--bad); font-weight: 600; }
+.planner-report pre {
+  margin: .5rem 0; padding: .5rem .75rem; overflow-x: auto; font-size: .85rem;
+  border: 1px solid var(--chart-grid);
+}
 .planner-report dl {
   display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: .5rem 0;
 }
@@ -62,6 +66,7 @@ _PARTS = """
   .planner-report .scroll, .planner-report figure { overflow: visible; }
   .planner-report figure svg { min-width: 0; max-width: 15.5cm; max-height: 22cm; }
   .planner-report table { font-size: 8pt; }
+  .planner-report pre { font-size: 8pt; white-space: pre-wrap; overflow: visible; }
   .planner-report ul { font-size: 8.5pt; line-height: 1.35; }
   .planner-report li, .planner-report p { break-inside: avoid; }
 }

@@ -1,4 +1,4 @@
-"""What a chart or a report is about: a plan, two, several GPUs, or a choice."""
+"""What a chart or a report is about: a plan, two, several GPUs, a choice, or a sweep."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from planner.spec.question import CostModel, Question, ask
 if TYPE_CHECKING:
     from planner.spec.catalog import Catalog
 
-KINDS = ("plan", "diff", "gpus", "choose", "history")
+KINDS = ("plan", "diff", "gpus", "choose", "history", "sweep")
 """Of documents that commands print with ``--json``, those that can be read back."""
 
 
@@ -60,13 +60,22 @@ class ChoiceSubject:
 
 
 @dataclass(frozen=True, eq=False)
+class SweepSubject:
+    """What ``planner sweep --json`` printed."""
+
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class HistorySubject:
     """What ``planner history --json`` printed, moments as datetimes."""
 
     rows: tuple[Mapping[str, Any], ...]
 
 
-Subject = PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject | HistorySubject
+Subject = (
+    PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject | SweepSubject | HistorySubject
+)
 
 
 def subject(names: Sequence[str], gpus: str | None, asked: Asked) -> Subject:
@@ -156,6 +165,8 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
     try:
         if kind == "choose":
             return ChoiceSubject(document)
+        if kind == "sweep":
+            return SweepSubject(document)
         if kind == "history":
             return HistorySubject(tuple(map(_dated, document["rows"])))
         if kind == "diff":
