@@ -22,7 +22,8 @@ _GROUND = f"""
 _PARTS = """
 .planner-report h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
 .planner-report h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-.planner-report p { margin: .35rem 0; overflow-wrap: anywhere; }
+.planner-report p { margin: .35rem 0; }
+.planner-report :is(h1, h2, p, li) { overflow-wrap: anywhere; }
 .planner-report .strong { font-weight: 600; font-size: 1.1rem; }
 .planner-report .small, .planner-report footer, .planner-report dt { color: var(--chart-faint); }
 .planner-report .small, .planner-report footer { font-size: .85rem; }

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 from page_examples import MANY, Browser
+from rich.console import Group
 from service_examples import STATIC, latency_file, post_plan, served, settings
 
+from planner.report.cells import bullets, heading, small, typed, words
+from planner.report.html import page as report_page
+from planner.report.pieces import pieces
 from planner.service.tokens import tokens_of
 
 CHROMIUM = shutil.which("chromium")
@@ -312,3 +316,20 @@ def test_a_plan_of_a_hundred_kernels_is_painted_within_a_second(look, place):
             break
     counted(look.page, "#kernels ~ * tbody tr", len(kernels))
     assert min(paints) < 1000
+
+
+def test_a_report_is_no_wider_than_a_phone(chromium, tmp_path):
+    """Sentences with names of kernels that no space breaks, and commands; nothing is fetched."""
+    long = "flashinfer_trtllm_allreduce_add_rmsnorm_static_fp8_quant(hidden,residual,scale)"
+    view = Group(
+        typed(f"vllm serve {long}"), bullets([long]), heading(long), words(long), small(long)
+    )
+    report = tmp_path / "report.html"
+    report.write_text(report_page(long, pieces(view)), "utf-8")
+    shown = chromium.new_page(viewport={"width": 360, "height": 900})
+    asked = []
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(report.as_uri())
+    assert shown.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert asked == [report.as_uri()]
+    shown.close()
