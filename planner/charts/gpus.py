@@ -95,7 +95,7 @@ def _inside(alt: Any, columns: Sequence[GpuColumn], factor: float, theme: Theme)
         if (row["end"] - row["start"]) / last * WIDTH > _LETTER * len(row["bound"]):
             ink = on(theme, _BOUNDS[row["bound"]])
             rows.append(row | {"at": row["start"], "ink": ink})
-    words = data(alt, rows).mark_text(align="left", dx=5, dy=-6, fontSize=9)
+    words = data(alt, rows).mark_text(align="left", dx=5, dy=-5, fontSize=9)
     return words.encode(x="at:Q", text="bound:N", color=alt.Color("ink:N", scale=None))
 
 

@@ -302,6 +302,22 @@ def test_a_file_is_dropped_on_the_sheet(look):
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
+def test_a_file_is_opened_again_and_one_too_large_is_told(look, tmp_path):
+    page, large, small = look.page, tmp_path / "large.yaml", tmp_path / "small.yaml"
+    large.write_text("#" * 2**20 + "\n", "utf-8")
+    small.write_text(STATIC, "utf-8")
+    page.goto("/")
+    page.set_input_files("#open", large)
+    shown(page, "#faults", "large.yaml is larger than 1 MiB, too large for a deployment.")
+    for _ in range(2):
+        page.fill("#text", "nothing")
+        page.wait_for_selector("#faults .faults")
+        page.set_input_files("#open", small)
+        page.wait_for_selector("#faults .good")
+        assert page.input_value("#text") == STATIC
+
+
+@pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
 def test_a_plan_of_a_hundred_kernels_is_painted_within_a_second(look, place):
     with Browser(base_url=place) as browser:
         plan = post_plan(browser, MANY).json()

@@ -122,6 +122,16 @@ def test_an_uploaded_run_is_judged_and_accepted_under_any_name(browser, run):
     assert picture.text.startswith("<svg")
 
 
+def test_an_address_that_leads_nowhere_is_a_page_to_a_browser_and_a_problem_to_a_program(browser):
+    shown = browser.see("/nowhere")
+    assert (shown.status_code, "there is no such page" in shown.text) == (404, True)
+    assert "<h1>Not found</h1>" in shown.text
+    browsers = {"accept": "text/html"}
+    for program in (browser.get("/nowhere"), browser.get("/api/v1/nowhere", headers=browsers)):
+        assert program.status_code == 404
+        assert program.headers["content-type"] == "application/problem+json"
+
+
 def test_uploads_that_are_none_are_refused_as_pages(browser, made):
     plan = made.removeprefix("/plans/")
     for answer, status in (
