@@ -167,10 +167,8 @@ def usd(value: float) -> str:
 
 
 def price(value: float | None) -> str:
-    """Money in a column that names its unit: cents, and two digits of less than one."""
-    if value is None:
-        return DASH
-    return f"{value:,.2f}" if value >= 1 else f"{value:.2g}"
+    """Money in a column that names its unit."""
+    return DASH if value is None else usd(value).removesuffix(" USD")
 
 
 def optional_count(value: int | None) -> str:

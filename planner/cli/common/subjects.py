@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 KINDS = ("plan", "diff", "gpus", "choose", "history", "sweep")
 """Of documents that commands print with ``--json``, those that can be read back."""
 
+CHOICE = ("model", "workload", "targets", "max_gpus", "choices", "front", "nearest", "given")
+SWEEP = ("count", "errors", "fitting", "rows", "reasons", "sort", "out")
+"""What a document of the kind has at the least."""
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -164,9 +168,9 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
     kind = document["kind"]
     try:
         if kind == "choose":
-            return ChoiceSubject(document)
+            return ChoiceSubject(_whole(document, CHOICE))
         if kind == "sweep":
-            return SweepSubject(document)
+            return SweepSubject(_whole(document, SWEEP))
         if kind == "history":
             return HistorySubject(tuple(map(_dated, document["rows"])))
         if kind == "diff":
@@ -179,6 +183,13 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
         raise UsageError(f"the file is no whole {kind}: {error}", hint) from error
     advice = None if listed is None else tuple(restore(Advice, row) for row in listed)
     return PlanSubject(plan, _question(plan, asked), advice)
+
+
+def _whole(document: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+    """Raises KeyError where it lacks one of what it is made of."""
+    for name in names:
+        document[name]
+    return document
 
 
 def _dated(row: Mapping[str, Any]) -> Mapping[str, Any]:
