@@ -30,6 +30,8 @@ JUDGED = VIEWS if SHOTS else [(360, "dark"), (1440, "light")]
 """Each width and each theme once by axe-core, which takes most of the time; all with pictures."""
 NARROW, WIDE = (JUDGED, JUDGED) if SHOTS else (JUDGED[:1], JUDGED[1:])
 TOKEN = "w" * 20
+PATIENCE_MS = 120_000
+"""Pages are quick; the machine that tests them may be busy."""
 REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d ")
 AXE = "axe.run({resultTypes: ['violations']}).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0].html))"
 
@@ -69,21 +71,21 @@ def counted(page, selector, number):
     """So many are there, at last: a click does not wait for the page that it asks for."""
     from playwright.sync_api import expect
 
-    expect(page.locator(selector)).to_have_count(number, timeout=30_000)
+    expect(page.locator(selector)).to_have_count(number, timeout=PATIENCE_MS)
 
 
 def shown(page, selector, text):
     """It says so, at last: what a script draws comes after what it draws from."""
     from playwright.sync_api import expect
 
-    expect(page.locator(selector)).to_have_text(text, timeout=30_000)
+    expect(page.locator(selector)).to_have_text(text, timeout=PATIENCE_MS)
 
 
 def focused(page, selector):
     """It has the focus, at last: a key is pressed before the page has followed it."""
     from playwright.sync_api import expect
 
-    expect(page.locator(selector)).to_be_focused(timeout=30_000)
+    expect(page.locator(selector)).to_be_focused(timeout=PATIENCE_MS)
 
 
 class Look:
@@ -128,6 +130,7 @@ def look(chromium, place, axe, request):
     context = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=theme, base_url=place
     )
+    context.set_default_timeout(PATIENCE_MS)
     yield Look(context.new_page(), axe, view)
     context.close()
 

@@ -121,7 +121,7 @@ def another(url):
     server = server_of(Settings(url, hosts=hosts, workers=0, limits=limits), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
     thread.join(30)
@@ -130,7 +130,7 @@ def another(url):
 
 def until(ask, wanted):
     """What ``ask`` says once it is as wanted."""
-    for _ in range(600):
+    for _ in range(2400):  # two minutes
         found = ask()
         if wanted(found):
             return found
@@ -142,7 +142,7 @@ def test_a_killed_service_loses_no_sweep(doomed, url):
     """The next goes on from the last summary, and finds what one that was not killed finds."""
     process, address = doomed
     body = {"deployment": DECODE, "over": OVER, "sort": "step_ms", "top": 5}
-    sweep_id = httpx.post(f"{address}/api/v1/sweeps", json=body, timeout=30).json()["sweep_id"]
+    sweep_id = httpx.post(f"{address}/api/v1/sweeps", json=body, timeout=120).json()["sweep_id"]
     with open_store(url) as store:
         until(lambda: store.sweep(sweep_id), lambda row: row.answer["summary"])
         process.kill()
