@@ -188,6 +188,8 @@ def test_values_are_frames_of_pandas():
 def test_an_unknown_table_and_a_missing_library_are_refused(monkeypatch):
     with pytest.raises(UsageError, match="did you mean 'kernels'"):
         report_plans.plan().to_frame("kernel")
+    with pytest.raises(UsageError, match=r"not of 'arrow' \(one of pandas, polars\)"):
+        report_plans.plan().to_frame(library="arrow")
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match="neither pandas nor polars is installed"):
