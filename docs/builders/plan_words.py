@@ -75,7 +75,7 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "RuleSetTime": {
         "time_s": "Wall time of the step with these groupings",
-        "kernels": "Device launches of the step",
+        "kernels": "Device launches of the step; of a limit its persistent kernels",
     },
     "FirstKernel": {"nodes": "The nodes it would run"},
     "StepTime": {
@@ -86,7 +86,7 @@ WORDS: dict[str, dict[str, str]] = {
         "sequences": "Sequences of the step on one data replica",
         "modes": "The step in each mode, by its name",
         "rule_sets": "The step under each rule set: engine, flags, ideal; and the limits `blocks` "
-        "and `megakernel`: one persistent kernel for each block, or for all",
+        "and `megakernel`: one persistent kernel for each block, or for all of a stage",
         "fixed_s": "Fixed costs in force: launch_s, replay_s, kernel_s, graph_node_s; "
         "step_s, sequence_s and collective_s where a calibration has them",
         "fixed_sources": "Where each fixed cost was read",

@@ -145,9 +145,10 @@ def _sglang(row: SiliconRow) -> Flags:
     elif model == "qwen3.5-397b-a17b" and hopper:
         chunk = 16384  # qwen3.5_fp8_h200.sh
     found: Flags = {"chunked_prefill_size": chunk, "max_prefill_tokens": chunk}
-    if not hopper and (model.startswith("deepseek") or (row.gemm and model.startswith("qwen3.5"))):
-        # dsr1_{fp8,fp4}_b200.sh, qwen3.5_fp8_b200.sh
-        found |= {"scheduler_recv_interval": 30 if row.concurrency >= _MANY else 10}
+    if not hopper and model.startswith(("deepseek", "qwen3.5")):
+        # dsr1_{fp8,fp4}_b200.sh, qwen3.5_{bf16,fp8}_b200.sh; qwen3.5_fp4_b200.sh is always seldom
+        seldom = row.concurrency >= _MANY or (model.startswith("qwen") and row.gemm == "nvfp4")
+        found |= {"scheduler_recv_interval": 30 if seldom else 10}
     plain = (model.startswith("deepseek") and hopper) or (
         model == "qwen3.5-397b-a17b" and row.gemm and not hopper
     )

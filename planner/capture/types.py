@@ -97,6 +97,11 @@ class Timeline:
         return self.path_s + self.waiting_s
 
     @property
+    def starved_s(self) -> Number:
+        """Of it the device has nothing to run, since launches come late."""
+        return maximum(self.host_s, self.device_s) - self.busy_s
+
+    @property
     def launch_share(self) -> Number:
         """Share of the step that is not work: launches, replays, gaps and kernel starts."""
         return 1 - self.work_s / self.time_s if any_nonzero(self.time_s) else 0.0

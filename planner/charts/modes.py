@@ -1,4 +1,4 @@
-"""The step in every way to launch it, down to what no schedule of these kernels beats."""
+"""The step in every way to launch it, down to what no kernel beats."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from planner.units import show_seconds
 
 _BAR = 34
 WORK, OVERHEAD, WHOLE = "kernels at work", "launches, gaps, starts", "not split further"
+LIMIT = "limit, not a promise"
 _HUES: Mapping[str, Hue] = {WORK: "blue", OVERHEAD: "orange", WHOLE: "green"}
 _MODES = ("eager", "piecewise", "full")
 
@@ -36,18 +37,29 @@ class Bar:
 
 
 def bars(plan: Plan) -> tuple[Bar, ...]:
-    """Capture modes, then other groupings in the plan's mode, then the bare roofline."""
+    """Capture modes, then other groupings in the plan's mode, then what bounds these kernels and
+    any at all.
+    """
     step = plan.step
     found = [_mode(name, step.modes[name], plan) for name in _MODES if name in step.modes]
     for name in ("flags", "ideal"):
         row = step.rule_sets.get(name)
-        if row is None or (name == "flags" and not row.flags):
-            continue
-        parts = ((WHOLE, row.time_s),)
-        found.append(Bar(_RULE_SETS[name], parts, show_seconds(row.time_s)))
-    bare = plan.totals.roofline_s
-    found.append(Bar("bare roofline", ((WHOLE, bare),), show_seconds(bare)))
+        if row is not None and (name != "flags" or row.flags):
+            found.append(_bar(_RULE_SETS[name], WHOLE, row.time_s))
+    found.append(_bar("bare roofline", LIMIT, plan.totals.roofline_s))
+    if limit := step.rule_sets.get("megakernel"):
+        found.append(
+            _bar(
+                f"megakernel × {limit.kernels}" if limit.kernels > 1 else "megakernel",
+                LIMIT,
+                limit.time_s,
+            )
+        )
     return tuple(found)
+
+
+def _bar(name: str, part: str, seconds: float) -> Bar:
+    return Bar(name, ((part, seconds),), show_seconds(seconds))
 
 
 _RULE_SETS = {"flags": "best flags", "ideal": "ideal fusion"}
@@ -65,7 +77,7 @@ def _mode(name: str, mode: ModeTime, plan: Plan) -> Bar:
 
 
 def modes_chart(plan: Plan, *, theme: Theme = "light") -> Any:
-    """Bars from the slowest way to launch to the bare roofline. Raises UsageError without
+    """Bars from the slowest way to launch to the limits. Raises UsageError without
     Altair.
     """
     alt = altair()
@@ -80,7 +92,7 @@ def modes_chart(plan: Plan, *, theme: Theme = "light") -> Any:
     chart = alt.layer(*layers).properties(width=WIDTH, height=_BAR * len(found))
     subtitle = [
         f"{plan.described['model']} on {plan.described['device']}: {plan.described['workload']}",
-        "from eager launches to CUDA Graphs to a perfect compiler; line: 80 % interval",
+        "from eager launches to CUDA Graphs, a perfect compiler, one kernel; line: 80 % interval",
     ]
     return finish(chart, "Where the time of a step goes", subtitle, theme)
 
@@ -92,15 +104,32 @@ def scale_of(longest_s: float) -> tuple[float, str]:
 
 
 def _stacks(alt: Any, found: tuple[Bar, ...], factor: float, theme: Theme) -> Any:
-    kinds = [kind for kind in _HUES if any(kind == part for bar in found for part, _ in bar.parts)]
-    colours = alt.Scale(domain=kinds, range=[hue(theme, _HUES[kind]) for kind in kinds])
-    legend = alt.Legend(title=None, orient="top", symbolType="square")
+    """Parts of bars; a limit is an outline."""
+    kinds = [
+        kind
+        for kind in (*_HUES, LIMIT)
+        if any(kind == part for bar in found for part, _ in bar.parts)
+    ]
+    ink = INKS[theme]
+    fills = [ink.ground if kind == LIMIT else hue(theme, _HUES[kind]) for kind in kinds]
+    edges = [ink.faint if kind == LIMIT else ink.ground for kind in kinds]
+    dashes = [[4, 3] if kind == LIMIT else [1, 0] for kind in kinds]
+
+    def look(channel: Any, values: list[Any]) -> Any:
+        scale = alt.Scale(domain=kinds, range=values)
+        legend = alt.Legend(title=None, orient="top", symbolType="square")
+        return channel("part:N", scale=scale, legend=legend)
+
     marks = data(alt, _rows(found, factor)).mark_bar(
-        height=alt.RelativeBandSize(0.62), stroke=INKS[theme].ground, strokeWidth=0.8
+        height=alt.RelativeBandSize(0.62), strokeWidth=1.4
     )
-    tooltip = [alt.Tooltip(f"{name}:N") for name in ("bar", "part", "time")]
-    color = alt.Color("part:N", scale=colours, legend=legend)
-    return marks.encode(x2="end:Q", color=color, tooltip=tooltip)
+    return marks.encode(
+        x2="end:Q",
+        fill=look(alt.Fill, fills),
+        stroke=look(alt.Stroke, edges),
+        strokeDash=look(alt.StrokeDash, dashes),
+        tooltip=[alt.Tooltip(f"{name}:N") for name in ("bar", "part", "time")],
+    )
 
 
 def _rows(found: tuple[Bar, ...], factor: float) -> Iterator[dict[str, Any]]:

@@ -70,7 +70,16 @@ def _experts(op: Moe, site: Site, fitted: Fitted) -> Routed:
 
 
 def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Routed:
-    """A message of as many bytes as this rank sends: (N − 1)/N of the operator's S."""
+    name, shape, span = exchange(op, site)
+    moved = as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
+    return Routed(collective.MODEL, shape, constants.collective(name), moved, float(span))
+
+
+def exchange(op: Dispatch | Combine, site: Site) -> tuple[str, CollectiveShape, int]:
+    """The collective that moves the tokens of experts, and the GPUs side by side that it spans.
+
+    A message of as many bytes as this rank sends: (N − 1)/N of the operator's S.
+    """
     gathers = op.exchange == "gather"
     ranks = op.layout.replicas if gathers else op.layout.experts
     name = "all_to_all"
@@ -78,6 +87,4 @@ def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Route
         name = "all_gather" if isinstance(op, Dispatch) else "reduce_scatter"
     sent = as_float(op.work(site).link_bytes)
     shape = CollectiveShape(sent * ranks / (ranks - 1), float(ranks))
-    moved = as_float(sum(t.bytes(site.load) for t in (*site.inputs, *site.outputs)))
-    span = op.layout.replicas * op.layout.tensor
-    return Routed(collective.MODEL, shape, constants.collective(name), moved, float(span))
+    return name, shape, op.layout.replicas * op.layout.tensor

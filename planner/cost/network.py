@@ -49,17 +49,20 @@ def within(shape: CollectiveShape, nodes: int, variant: str) -> CollectiveShape:
     return replace(shape, bytes=size, ranks=shape.ranks / nodes)
 
 
+def between_bytes(shape: CollectiveShape, nodes: int, variant: str) -> Number:
+    """What a GPU sends to other nodes in a collective over ``nodes`` nodes."""
+    local = float(shape.ranks) / nodes
+    share = (nodes - 1) / nodes
+    if variant == "all_to_all":
+        return share * as_float(shape.bytes)
+    moved = share * as_float(shape.bytes) / local
+    return 2 * moved if variant.startswith("all_reduce") else moved
+
+
 def between_s(shape: CollectiveShape, nodes: int, variant: str, network: Network) -> Number:
     """Seconds that a collective over ``nodes`` nodes spends between them."""
     if nodes == 1:
         return 0.0
-    local = float(shape.ranks) / nodes
-    share = (nodes - 1) / nodes
-    rounds = nodes - 1
-    if variant == "all_to_all":
-        moved = share * as_float(shape.bytes)
-    else:
-        moved = share * as_float(shape.bytes) / local
-    if variant.startswith("all_reduce"):
-        moved, rounds = 2 * moved, 2 * rounds
+    rounds = (nodes - 1) * (2 if variant.startswith("all_reduce") else 1)
+    moved = between_bytes(shape, nodes, variant)
     return moved / network.bandwidth_bytes_per_s + rounds * network.latency_s

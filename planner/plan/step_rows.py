@@ -31,6 +31,8 @@ class StepRows:
     """What takes most of the step, as a number of `BOUNDS`."""
     mode: Array
     """The capture mode, as a number of `MODES`."""
+    starved_s: Array
+    """Of the step the GPU has nothing to run, since launches come late."""
 
     @classmethod
     def unknown(cls, rows: int) -> StepRows:
@@ -61,6 +63,7 @@ class StepLine:
     low_s: Number
     high_s: Number
     bound: Number
+    starved_s: Number
 
 
 def step_line(solution: Solution, kind: str, prepared: Prepared) -> StepLine:
@@ -68,7 +71,8 @@ def step_line(solution: Solution, kind: str, prepared: Prepared) -> StepLine:
     width = spread_width(prepared.question, "pace")
     known = interval(solution, kind, prepared.adjusted.runs, width)
     low_s, high_s = known or (float("nan"),) * 2
-    return StepLine(solution.timeline.time_s, low_s, high_s, _bound(solution))
+    line = solution.timeline
+    return StepLine(line.time_s, low_s, high_s, _bound(solution), line.starved_s)
 
 
 def _bound(solution: Solution) -> Number:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.display import Displayed
@@ -39,6 +39,15 @@ class RuleSetTime:
     kernels: int
     flags: Mapping[str, Any]
     """Flags of the engine that must be turned for it."""
+    parts_s: Mapping[str, float] = field(default_factory=dict)
+    """Of a limit: how long each resource is needed, and `latency`, the hops of messages that wait
+    for each other; in a pipeline of one micro-batch, all stages together."""
+    bound: str = ""
+    """Of a limit: the part that it is made of, or most of it."""
+    messages: int = 0
+    """Of a limit: how many messages wait for each other."""
+    exposed_s: float = 0.0
+    """Of a limit: what latency adds to it; the rest hides behind other parts."""
 
 
 @dataclass(frozen=True)

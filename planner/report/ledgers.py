@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from planner.plan.memory_types import MemoryPlan
-from planner.plan.types import FirstKernel, KernelRow, Plan, StepTime
+from planner.plan.types import FirstKernel, KernelRow, Plan, RuleSetTime, StepTime
 from planner.report.cells import (
     DASH,
     gain,
@@ -117,11 +117,36 @@ def rule_sets(plan: Plan) -> RenderableType:
     said = (
         "engine: what these flags run. flags: the best of the engine's own flags. ideal: any legal "
         "grouping a perfect compiler could build. blocks, megakernel: the limit of one persistent "
-        "kernel for each block, or for all: weights and caches read once, at the datasheet's rates."
+        "kernel for each block, or for all (of a stage): weights and caches read once, at the "
+        "datasheet's rates."
     )
     parts: list[RenderableType] = [heading("Groupings: what is left on the table"), found]
     parts.append(small(said))
+    if limit := step.rule_sets.get("megakernel"):
+        parts.append(small(_limited(limit)))
     return Group(*parts, *_first_kernels(plan))
+
+
+def _limited(row: RuleSetTime) -> str:
+    """What the limit of one kernel is made of, and what messages add to it."""
+    held = f"megakernel: a limit, not a promise, made of {_PART_WORDS.get(row.bound, row.bound)}"
+    if not row.messages:
+        return f"{held}."
+    hops = f"{row.messages:,} messages" if row.messages > 1 else "one message"
+    waits = " that wait for each other take" if row.messages > 1 else " takes"
+    added = show_seconds(row.exposed_s) if row.exposed_s else "none"
+    hops_s = show_seconds(row.parts_s.get("latency", 0.0))
+    return f"{held}. Hops of {hops}{waits} {hops_s}, of which {added} exposed."
+
+
+_PART_WORDS = {
+    "matrix": "matrix products",
+    "vector": "vector work",
+    "memory": "memory traffic",
+    "link": "bytes over the link",
+    "network": "bytes between nodes",
+    "latency": "hops between GPUs",
+}
 
 
 def _first_kernels(plan: Plan) -> list[RenderableType]:

@@ -1,8 +1,9 @@
 """Runs of a known number of requests: they begin with all users at once.
 
-Those prompts wait for each other: on average half of them come first, in steps as full as the
-engine makes them, and sequences that decode already wait along. From the second request of each
-user on the steady state is taken to hold.
+Those prompts wait for each other. The first to arrive finds the engine idle, which starts it alone;
+meanwhile all others arrive. Of these half come first on average, in steps as full as the engine
+makes them, and sequences that decode already wait along. From the second request of each user on
+the steady state is taken to hold.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ def begun_together(
     assert asked.requests
     share = min(1.0, asked.concurrency / asked.requests)
     places = min(users, room.sequences)
-    burst_s = _all_prompts_s(clock, asked, places)
+    one_s, rest_s = _all_prompts_s(clock, asked, 1), _all_prompts_s(clock, asked, places - 1)
     steps = (asked.output - 1) / found.yields
-    first_s = clock.host.arrival_s(fresh(asked)) + burst_s * (places + 1) / (2 * places)
+    first_s = clock.host.arrival_s(fresh(asked)) + one_s + rest_s / 2
     alone = found.mixture.decode.time_s
-    step_s = alone + burst_s / 2 / steps if steps else found.step_s
+    step_s = alone + (one_s + rest_s) / 2 / steps if steps else found.step_s
     waits = max(0, users - places) / users
     return replace(
         found,

@@ -78,6 +78,8 @@ class DeviceTime:
     time_s: float
     low_s: float | None
     high_s: float | None
+    starved_s: float = 0.0
+    """Of it, with nothing to run since launches come late."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Tick:
     """The 80 % interval of what the GPU takes; None where nothing tells it."""
     host_s: float
     time_s: float
+    starved_s: float = 0.0
+    """Of ``device_s``, with nothing to run since launches come late."""
 
 
 @dataclass(eq=False)
@@ -124,13 +128,32 @@ class Clock:
         draft = draft_s(self.prepared, beat.decoding, beat.context) if beat.decoding else 0.0
         found = interval(chosen, solved.step.kind, solved.adjusted.runs)
         low_s, high_s = (found[0] + draft, found[1] + draft) if found else (None, None)
-        return DeviceTime(chosen.timeline.time_s + draft, low_s, high_s)
+        line = chosen.timeline
+        return DeviceTime(line.time_s + draft, low_s, high_s, float(line.starved_s))
 
     def timed(self, beat: Beat, device: DeviceTime) -> Tick:
         """A step of which it is known what the GPU takes."""
         host_s = self._wall.host_s(beat.decoding, beat.prompts.count)
         wall_s = self.wall_s(device.time_s, host_s)
-        return Tick(device.time_s, device.low_s, device.high_s, host_s, wall_s)
+        spread = device.low_s, device.high_s
+        return Tick(device.time_s, *spread, host_s, wall_s, device.starved_s)
+
+    def following(self, tick: Tick, before: Tick) -> Tick:
+        """A step right after another: an asynchronous host launches it while the other runs, and is
+        ahead of the GPU by what that takes longer than the loop.
+        """
+        ahead_s = min(tick.starved_s, self.ahead_s(before.device_s, before.host_s))
+        if not ahead_s:
+            return tick
+        ends = (tick.device_s, tick.low_s, tick.high_s)
+        device_s, low_s, high_s = (end_s and max(0.0, end_s - ahead_s) for end_s in ends)
+        assert device_s is not None
+        wall_s = self.wall_s(device_s, tick.host_s)
+        return Tick(device_s, low_s, high_s, tick.host_s, wall_s, tick.starved_s - ahead_s)
+
+    def ahead_s(self, device_s: float, host_s: float) -> float:
+        """How long before the GPU ends a step the host has done its own part of the next."""
+        return max(0.0, device_s - host_s) if self.scheduler.asynchronous else 0.0
 
     def wall_s(self, device_s: float, host_s: float) -> float:
         """A step's time from those of GPU and host."""

@@ -214,10 +214,14 @@ class _Loops:
                 else 0.0
             )
         ends = [(each + draft_s).tolist() for each in (rows.step_s, rows.low_s, rows.high_s)]
-        return [
-            DeviceTime(time_s, *((None, None) if math.isnan(low_s) else (low_s, high_s)))
-            for time_s, low_s, high_s in zip(*ends, strict=True)
-        ]
+        return [_device(*row) for row in zip(*ends, rows.starved_s.tolist(), strict=True)]
+
+
+def _device(time_s: float, low_s: float, high_s: float, starved_s: float) -> DeviceTime:
+    """A row of steps, whose interval is NaN where nothing tells it."""
+    if math.isnan(low_s):
+        return DeviceTime(time_s, None, None, starved_s)
+    return DeviceTime(time_s, low_s, high_s, starved_s)
 
 
 def _together(beats: Sequence[Beat]) -> Beat:

@@ -92,6 +92,8 @@ class Replica:
     _waited: int = 0
     """Decode steps that prompts have waited for others to come."""
     _holding: bool = False
+    _before: Took | None = None
+    """The step before, if any."""
 
     def __post_init__(self) -> None:
         self._expected = Expected(self.rules.admission)
@@ -137,8 +139,10 @@ class Replica:
         context = self._held / decoding + 1 + self.drafts if decoding else 0.0
         load = PromptLoad.of((new, seq.kv - seq.todo) for seq, new in chunks)
         took = self.times.took(decoding, context, load)
+        before, self._before = self._before, took
         if chunks:
-            return Step(chunks, decoding, 1, took)
+            follows = before and self.decoding and not decoding
+            return Step(chunks, decoding, 1, took.after(before) if before and follows else took)
         repeats = self._repeats(seen_s, horizon_s / took.wall_s)
         middle = context + self.yields * (repeats - 1) / 2
         return Step((), decoding, repeats, self.times.took(decoding, middle, load))

@@ -165,6 +165,8 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
     if asked.in_step:  # those whose prompts they are do not decode meanwhile
         beside = max(0, beside - prompts.count)
     decode, prefill = clock.ticks(Beat(decoding, context), Beat(beside, context, prompts))
+    if places > 1 and not mixed:
+        prefill = clock.following(prefill, decode)
     running = 0.0 if places == 1 else _unseen(clock)
     held = 0.0 if places == 1 else _held_back(clock, asked, decoding, each)
     if asked.in_step:

@@ -8,7 +8,7 @@ ratios, so that a line between two points is near; only points that a run touche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.plan.load import drafted
@@ -29,6 +29,15 @@ class Took:
     device_s: float
     wall_s: float
     """From its start to the next one's."""
+    starved_s: float = 0.0
+    """Of it the GPU has nothing to run, since launches come late."""
+    ahead_s: float = 0.0
+    """How long before its end the host can begin to launch the next."""
+
+    def after(self, before: Took) -> Took:
+        """The same right after another, whose end it need not wait for."""
+        ahead_s = min(self.starved_s, before.ahead_s)
+        return replace(self, device_s=self.device_s - ahead_s, wall_s=self.wall_s - ahead_s)
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,8 @@ class PromptLoad:
 
 
 NO_PROMPTS = PromptLoad()
+Point = Callable[[int, int, Prompts], float]
+"""Something of the step of so many sequences, keys and prompts."""
 
 
 class StepTimes(Protocol):
@@ -76,13 +87,16 @@ class Timetable:
         """A step. What the host takes is no matter of a grid."""
         device_s = self._decode_s(decoding, context) if decoding else 0.0
         if prompts.count:
-            device_s += self._with_prompts_s(decoding, prompts)
+            device_s += self._with_prompts_s(decoding, prompts, self._point)
             device_s -= self._decode_s(decoding, self.context) if decoding else 0.0
         clock = self.clock
         host_s = clock.host.loop_s(decoding, prompts.count)
         if not prompts.count:
             host_s /= clock.scheduler.decode_steps
-        return Took(device_s, clock.wall_s(device_s, host_s))
+        alone = prompts.count and not decoding
+        starved_s = self._with_prompts_s(0, prompts, self._starved_s) if alone else 0.0
+        ahead_s = 0.0 if prompts.count else clock.ahead_s(device_s, host_s)
+        return Took(device_s, clock.wall_s(device_s, host_s), starved_s, ahead_s)
 
     def arrival_s(self, prompt_tokens: int) -> float:
         """The front end's time for a request."""
@@ -95,7 +109,7 @@ class Timetable:
             lambda n: _line(context, _cut(context, 1), lambda c: self._point(n, c)),
         )
 
-    def _with_prompts_s(self, decoding: int, load: PromptLoad) -> float:
+    def _with_prompts_s(self, decoding: int, load: PromptLoad, point: Point) -> float:
         """Between prompts of like length that have like many tokens before them."""
         each = load.tokens / load.count
         before = max(0.0, load.reach - each / 2)
@@ -110,13 +124,16 @@ class Timetable:
             return _line(
                 before,
                 _cut(before, 1) if before else (0, 0),
-                lambda b: self._point(n, self.context, Prompts(count, tokens, b)),
+                lambda b: point(n, self.context, Prompts(count, tokens, b)),
             )
 
         return _line(decoding, _cut(decoding, _BESIDE_CUTS), beside) if decoding else beside(0)
 
     def _point(self, decoding: int, context: int, prompts: Prompts = NONE) -> float:
         return self.clock.tick(decoding, context, prompts).device_s
+
+    def _starved_s(self, decoding: int, context: int, prompts: Prompts = NONE) -> float:
+        return self.clock.tick(decoding, context, prompts).starved_s
 
 
 def timetable(clock: Clock, prompt: float, output: float) -> Timetable:

@@ -154,6 +154,10 @@ def test_images_of_drafting_scripts_draft(case, *, version, day, data, meant):
         # dsr1_fp8_b200.sh, dsr1_fp4_b200.sh: seldom, and more seldom from 16 users on
         ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", 8, "scheduler_recv_interval", 10),
         ("sglang", "deepseek-ai/DeepSeek-R1", "nvfp4", 16, "scheduler_recv_interval", 30),
+        # qwen3.5_{bf16,fp8,fp4}_b200.sh
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "nvfp4", 4, "scheduler_recv_interval", 30),
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "", 4, "scheduler_recv_interval", 10),
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "fp8", 64, "scheduler_recv_interval", 30),
         # glm5_fp8_b200.sh says nothing of it
         ("sglang", "zhipuai/GLM-5", "fp8", 16, "scheduler_recv_interval", None),
         # dsr1_fp{8,4}_b200_trt.sh, gptoss_fp4_b200_trt.sh

@@ -42,6 +42,8 @@ def test_a_slow_host_gives_the_sum_of_launches():
     """T_loop -> N·t_launch + the last kernel where launching takes longer than running."""
     kernels = tuple(Issue(10e-6, 2e-6, 2e-6) for _ in range(100))
     assert math.isclose(timeline([(kernels, 1)]).time_s, 100 * 10e-6 + 2e-6)
+    # the device runs 200 us of them
+    assert math.isclose(timeline([(kernels, 1)]).starved_s, 802e-6)
 
 
 def test_one_replay_gives_the_kernels_plus_one_launch():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.charts.labels import Spot, placed, text_box
 from planner.charts.memory import held, memory_chart
-from planner.charts.modes import bars, modes_chart
+from planner.charts.modes import LIMIT, bars, modes_chart
 from planner.charts.roofline import points, roofline_chart, turned
 from planner.charts.roofs import roofs
 from planner.charts.sweep import sweep_chart
@@ -101,7 +101,20 @@ def test_bars_of_modes_are_the_plans_times(drawn):
             assert mode.reason in found[name].said
     assert found["ideal fusion"].time_s == step.rule_sets["ideal"].time_s
     assert found["bare roofline"].time_s == drawn.totals.roofline_s
+    assert found["megakernel"].time_s == step.rule_sets["megakernel"].time_s
     assert (found[step.mode].low_s, found[step.mode].high_s) == (step.low_s, step.high_s)
+
+
+def test_limits_are_outlines_that_promise_nothing(drawn):
+    limits = [bar.name for bar in bars(drawn) if LIMIT in dict(bar.parts)]
+    assert limits == ["bare roofline", "megakernel"]
+    encoded = modes_chart(drawn).to_dict()["layer"][0]["encoding"]
+    place = encoded["fill"]["scale"]["domain"].index(LIMIT)
+    assert encoded["fill"]["scale"]["range"][place] == "#ffffff"
+    assert encoded["strokeDash"]["scale"]["range"][place] == [4, 3]
+    sets = {k: v for k, v in drawn.step.rule_sets.items() if k != "megakernel"}
+    before = replace(drawn, step=replace(drawn.step, rule_sets=sets))
+    assert bars(before)[-1].name == "bare roofline"
 
 
 def test_memory_that_is_held_and_free_fills_the_budget():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cost.kernels.collective import CollectiveShape
-from planner.cost.network import Network, between_s, within
+from planner.cost.network import Network, between_bytes, between_s, within
 
 LINK = Network(8, 50e9, 10e-6, tensor=8, replica=16)
 
@@ -52,3 +52,11 @@ def test_more_bytes_and_more_nodes_never_take_less(size, nodes, variant):
     wider = between_s(CollectiveShape(size, 8.0 * (nodes + 1)), nodes + 1, variant, LINK)
     assert 0 < here <= larger
     assert here <= wider
+
+
+@given(st.floats(1, 1e9), st.integers(2, 16), st.integers(2, 16))
+def test_two_levels_send_what_one_ring_would(size, nodes, local):
+    """All ranks in one ring send 2(N−1)/N of S each; in two levels 2(g−1)/g inside, the rest out."""
+    ranks = nodes * local
+    out = between_bytes(CollectiveShape(size, float(ranks)), nodes, "all_reduce")
+    assert 2 * (local - 1) / local * size + out == pytest.approx(2 * (ranks - 1) / ranks * size)

@@ -187,6 +187,17 @@ def test_rule_sets_name_the_flags_to_turn():
     assert "fuse_norm_quant=true" in shown
 
 
+def test_the_limit_says_what_it_is_made_of_and_what_messages_add():
+    assert "megakernel: a limit, not a promise, made of memory traffic." in text(rule_sets(plan()))
+    row = plan().step.rule_sets["megakernel"]
+    hops = replace(row, bound="latency", messages=162, exposed_s=5e-4, parts_s={"latency": 3e-3})
+    sets = {**plan().step.rule_sets, "megakernel": hops}
+    shown = text(rule_sets(replace(plan(), step=replace(plan().step, rule_sets=sets))))
+    assert "made of hops between GPUs" in shown
+    assert "Hops of 162 messages that wait for each" in shown
+    assert "take 3.00 ms, of which 500 us exposed" in shown
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "pytorch-eager"])
 def test_the_memory_ledger_says_how_its_kv_space_follows(engine):
     memory = plan(CHAT, f"backend={{name: {engine}}}", "memory.utilization=null").memory

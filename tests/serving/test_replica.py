@@ -1,5 +1,7 @@
 """What schedulers put into steps, followed by hand: every step takes a second."""
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from serving_samples import Steps, history, served, server, trace
 from thoroughness import many
 
 from planner.serving.events import Transfer, play
+from planner.serving.timetable import Took
 from planner.serving.types import Demand, Lengths
 
 
@@ -47,6 +50,22 @@ def test_prompts_first_make_running_sequences_wait():
     demand = trace((0, 100, 3), (0.5, 100, 3))
     found = served(demand, server(order="prefill_first", mixed=False))
     assert history(found) == [(1, 4), (2, 4)]
+
+
+def test_prompts_are_launched_while_others_decode():
+    """Prompts take a second, 0.4 of it for their launches, and steps that decode let the host
+    begin 0.3 sooner. The second prompt follows a step that decodes, and is done at 2.7; the first
+    follows nothing.
+    """
+
+    @dataclass(frozen=True)
+    class Launched(Steps):
+        def took(self, decoding, context, prompts):
+            return Took(1.0, 1.0, 0.4) if prompts.count else Took(1.0, 1.0, 0.0, 0.3)
+
+    demand = trace((0, 100, 3), (1.5, 100, 1))
+    replica = server(Launched(lambda decoding, prompts: 1.0), order="prefill_first", mixed=False)
+    assert history(served(demand, replica)) == [(1, 3.7), (2.7, 2.7)]
 
 
 def test_a_step_that_holds_both_delays_nobody():

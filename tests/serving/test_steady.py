@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.cost.scheduler import HostCosts, Scheduler
 from planner.serving.burst import begun_together
-from planner.serving.clock import NONE, Clock, DeviceTime
+from planner.serving.clock import NONE, Clock, DeviceTime, Tick
 from planner.serving.room import Room, room
 from planner.serving.steady import steady
 from planner.serving.types import ClosedLoop
@@ -188,14 +188,34 @@ def test_prompts_that_wait_for_others_come_together():
 
 
 def test_a_short_run_is_partly_its_beginning():
-    """4 users, 8 requests: half of them begin at once. Two prompts of 1,000 to a step of 30 ms:
-    60 ms for all, 60 · 5 / 8 = 37.5 ms on average until the first token.
+    """4 users, 8 requests: half of them begin at once. The first prompt of 1,000 takes a step of
+    20 ms by itself, while the others arrive; of these two come to a step of 30 ms, 45 ms for three.
+    On average 20 + 45 / 2 = 42.5 ms until the first token.
     """
     asked = ClosedLoop(4, 1000, 101, requests=8)
     clock = Made()
     found = steady(clock, asked, 4, WIDE)
     run = begun_together(clock, asked, 4, WIDE, found)
-    assert run.first_s == pytest.approx(0.5 * 0.0375 + 0.5 * found.first_s)
+    assert run.first_s == pytest.approx(0.5 * 0.0425 + 0.5 * found.first_s)
+
+
+def test_an_asynchronous_host_launches_prompts_while_sequences_decode():
+    """Of a step of 30 ms the GPU waits for launches 18. They begin while a step of 10 ms decodes,
+    4 of which the loop takes: 6 ms sooner, 24 ms and 0.5 exposed. After one of 40 ms nothing is
+    left to wait for: 12 ms.
+    """
+    host = replace(HOST, exposed_s=0.0005)
+    clock = Made(scheduler=replace(PROMPTS_FIRST, asynchronous=True), host=host)
+    prompts = Tick(0.030, 0.027, None, 0.001, 0.0305, 0.018)
+    decode = Tick(0.010, None, None, 0.004, 0.0105)
+    found = clock.following(prompts, decode)
+    assert (found.device_s, found.low_s) == pytest.approx((0.024, 0.021))
+    assert (found.high_s, found.starved_s) == (None, pytest.approx(0.012))
+    assert found.time_s == pytest.approx(0.0245)
+    assert clock.following(prompts, replace(decode, device_s=0.040)).device_s == pytest.approx(
+        0.012
+    )
+    assert Made(scheduler=PROMPTS_FIRST).following(prompts, decode) is prompts
 
 
 def test_room_is_the_smaller_of_cache_and_limit():

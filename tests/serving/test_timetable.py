@@ -23,7 +23,7 @@ class Linear:
         reach = prompts.before + prompts.tokens / 2
         time_s = 5e-3 + 1e-4 * decoding + 1e-8 * decoding * context
         time_s += prompts.total * (1e-5 + 1e-9 * reach)
-        return Tick(time_s, None, None, 0.0, time_s)
+        return Tick(time_s, None, None, 0.0, time_s, 2e-3 + 1e-6 * prompts.total)
 
     @property
     def host(self):
@@ -44,6 +44,10 @@ class Linear:
     @staticmethod
     def wall_s(device_s, host_s):
         return device_s + host_s
+
+    @staticmethod
+    def ahead_s(device_s, host_s):
+        return max(0.0, device_s - host_s)
 
 
 def near(decoding, context):
@@ -69,6 +73,22 @@ def test_prompts_come_on_top(decoding, count, tokens, before):
     # keys grow with the square of a prompt's tokens: the line lies above by a little
     assert found.device_s == pytest.approx(near(decoding, 1000) + more_s, rel=0.01)
     assert found.wall_s - found.device_s == pytest.approx(1e-3 * decoding + 2e-3 * count)
+
+
+def test_prompts_are_launched_while_others_decode():
+    """Of a step of 400 prompt tokens alone the GPU waits 2.4 ms for launches. One sequence with
+    1,000 keys decodes for 5 + 0.1 + 0.01 = 5.11 ms, half a millisecond of which the loop takes, as
+    it is asked once in two steps: the launches begin 4.61 ms before, and no wait is left.
+    """
+    table = Timetable(Linear(), 1000)
+    decoded = table.took(1, 1000)
+    alone = table.took(0, 0, PromptLoad.of([(400, 0)]))
+    assert decoded.ahead_s == pytest.approx(4.61e-3)
+    assert (alone.starved_s, alone.ahead_s) == pytest.approx((2.4e-3, 0.0))
+    sooner = alone.after(decoded)
+    assert alone.device_s - sooner.device_s == pytest.approx(2.4e-3)
+    assert alone.wall_s - sooner.wall_s == pytest.approx(2.4e-3)
+    assert alone.after(alone) == alone
 
 
 def test_only_points_that_are_touched_are_planned():
