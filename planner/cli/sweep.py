@@ -111,8 +111,7 @@ def command(
 
     _check(file, cases, (*overs, *sets))
     summary = Summary(sort, top)
-    circumstances = Circumstances(catalogs, cost_model=cost_model)
-    with _interrupted(out), executor_of(executor, circumstances) as found:
+    with executor_of(executor, Circumstances(catalogs, cost_model=cost_model)) as found:
         if file is not None:
             columns = _grid(grid_of(deployments_in(file), sets, overs), out, found, summary)
         else:
@@ -161,6 +160,7 @@ def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) ->
 
     names, progress = tuple(axis.path for axis in grid.axes), Progress()
     with ExitStack() as stack:
+        stack.enter_context(_interrupted(out))
         part = stack.enter_context(part_of(out, names)) if out else None
         if part:
             summary.resume(part.done)
@@ -183,6 +183,7 @@ def _table(cases: Path, out: Path | None, executor: Executor, summary: Summary) 
 
     progress = Progress()
     with ExitStack() as stack:
+        stack.enter_context(_interrupted(out))
         table = stack.enter_context(open_cases(cases))
         part = stack.enter_context(part_of(out, [c.name for c in table.columns])) if out else None
         if part:
