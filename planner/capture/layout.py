@@ -48,9 +48,14 @@ class Slot:
         """
         rule = self.group.rule
         tile, decodes = (rule.query_tile, rule.decode_kernel) if rule else (None, None)
-        own = "tiled" if self.group.flow else ""
+        own = "tiled" if self.group.flow else "apart" if self.group.together else ""
         kinds, edge = self.like or self.kinds, self.group.border
         return f"{kinds} {edge} {tile} {self.group.kernel} {decodes} {own}"
+
+    @cached_property
+    def together(self) -> tuple[Slot, ...]:
+        """The kernels that its group stands for, where they are several."""
+        return tuple(replace(self, group=group) for group in self.group.together)
 
     @cached_property
     def order(self) -> float:

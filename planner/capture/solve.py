@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from planner.capture.apart import UNFIT, in_turn
 from planner.capture.layout import Layout, Slot
 from planner.capture.regime import Regime, known_regime, objective_of, taken, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
 from planner.cost.annotate import BlockCosts
+from planner.cost.around import fitting_tile
 from planner.cost.engine import Engine
 from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
 from planner.cost.estimator import Kernel as Priceable
-from planner.cost.fitting import best_tile
 from planner.cost.kernel import kernel_work
 from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
@@ -38,6 +39,7 @@ class Kernel:
     time: KernelTime
     launch_s: float
     in_graph: bool
+    together: tuple[Kernel, ...] = ()
 
     @property
     def work(self) -> KernelWork:
@@ -89,6 +91,7 @@ class Priced:
     slot: Slot
     asked: Priceable
     estimate: Estimate
+    together: tuple[Priced, ...] = ()
 
     def issued(self, mode: Mode, fixed: FixedCosts) -> tuple[bool, float]:
         """Whether a graph holds it in a mode, and the host's time to launch it."""
@@ -135,7 +138,8 @@ class Priced:
             estimate.log_high,
             estimate.borrowed,
         )
-        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph)
+        apart = tuple(each.kernel(mode, fixed) for each in self.together)
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph, apart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +163,12 @@ class Problem:
     def priced(self, number: int) -> Priced:
         """The group of a slot."""
         slot = self.layout.slots[number]
+        return self._new(slot) if slot.group.together else self._single(slot)
+
+    def _new(self, slot: Slot) -> Priced:
+        return Priced(slot, *in_turn(slot, self._costs_of(slot), self.device, self._single))
+
+    def _single(self, slot: Slot) -> Priced:
         known = self.known.get(slot.priced_as)
         if known is None:
             costs = self._costs_of(slot)
@@ -223,7 +233,7 @@ def worked(
     if group.flow is None:
         asked = Priceable(group.border, costs, work, group.kernel, decodes)
         return asked, estimator.estimate(asked)
-    tile = best_tile(group.flow, costs, device)
+    tile = fitting_tile(group.flow, costs, device)
     if tile is None:
         return Priceable(group.border, costs, work), UNFIT
     names, how = (group.kernel, decodes), (tile, group.flow.overlaps)
@@ -231,10 +241,6 @@ def worked(
     more = tile.added(work, device)
     estimate = tiled(estimator.estimate(asked), tile, group, roofline_s(more), device)
     return asked if more is work else Priceable(group.border, costs, more, *names, *how), estimate
-
-
-UNFIT = Estimate(math.inf, 0.0, "datasheet")
-"""Of a group whose tiles fit no chip like this."""
 
 
 def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device) -> Estimate:
@@ -268,11 +274,12 @@ def solution(
 ) -> Solution:
     """A schedule's kernels, by slot, and the timeline they make."""
     kinds = {block.kind: kind for kind, block in enumerate(layout.problem.blocks)}
+    apart = {slot: kernel.together or (kernel,) for slot, kernel in kernels.items()}
     runs = tuple(
         SolvedRun(
             layout.structure.graph.kinds[kinds[run.kind]],
             run.times,
-            tuple(kernels[launch.candidate.id] for launch in run.launches),
+            tuple(each for launch in run.launches for each in apart[launch.candidate.id]),
         )
         for run in schedule.runs
     )

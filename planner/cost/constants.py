@@ -90,17 +90,21 @@ class Constants:
             found = dataclasses.replace(found, evidence="datasheet")
         return found
 
-    def collective(self, name: str, engine: str | None = None) -> Fitted:
+    def collective(self, name: str, kernel: str | None = None) -> Fitted:
         """Constants of a collective; an engine's own all-reduce before the library's.
 
-        ``engine`` is whose all-reduce it is, where another's than that of the deployment: then what
-        was measured of that one on this GPU counts first.
+        ``kernel`` is which all-reduce it is: an older one of the engine's, which counts first where
+        it was measured; or the engine whose it is, where another's than that of the deployment:
+        then what was measured of that one on this GPU counts first.
 
         Links and topologies differ within an architecture, so those of another GPU are no more
         than a datasheet's: pricing an L40S by an RTX PRO 6000 is 98 % off in the median.
         """
         own = [collective.ENGINE_ALL_REDUCE] if name == "all_reduce" else []
-        found = self._find(collective.MODEL, [*own, name], lender=engine)
+        older = f"{name}_{kernel}"
+        if older in collective.MODEL.variants:
+            own, kernel = [older, *own], None
+        found = self._find(collective.MODEL, [*own, name], lender=kernel)
         if found.evidence == "class" and found.gpu != self.gpu:
             found = dataclasses.replace(found, evidence="datasheet")
         return found

@@ -82,14 +82,15 @@ class CalibratedEstimator:
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         started_s = 0.0 if sums_rows_of_ranks(kernel.nodes) else stream.floor_s
         core_s = together(parts, overlap=kernel.overlaps) + stream_s - started_s
+        main = next((part for part in parts if part.family == "attention"), parts[0])
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
-            parts[0].floor_s,
-            parts[0].fitted.evidence,
-            parts[0].family,
-            *parts[0].fitted.interval(core_s),
-            borrowed=parts[0].fitted.borrowed,
-            chain=parts[0].family == CHAINS,
+            main.floor_s,
+            main.fitted.evidence,
+            main.family,
+            *main.fitted.interval(core_s),
+            borrowed=main.fitted.borrowed,
+            chain=main.family == CHAINS,
         )
 
     def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
@@ -165,8 +166,9 @@ class CalibratedEstimator:
         fitted = self.constants.latent_attention(model, kernel.name, dtype)
         core_s = sum(self._time(model, fitted, shape) - fitted.floor_s for shape in shapes)
         tokens = as_float(site.load.size(ROWS[heads.phase]))
-        core_s = core_s - self._write_s(tokens, heads.token_bytes(dtype))
-        return Part("attention", core_s, fitted.floor_s, as_float(kernel.work.hbm_bytes), fitted)
+        if not kernel.writes_cache:
+            core_s = core_s - self._write_s(tokens, heads.token_bytes(dtype))
+        return Part("attention", core_s, fitted.floor_s, as_float(kernel.attended_bytes), fitted)
 
     def _routed(self, found: Routed) -> Part:
         fitted, family = found.fitted, found.model.family
@@ -210,8 +212,8 @@ class CalibratedEstimator:
         if fitted is None:
             return None
         core_s = core_s + (floor_s - fitted.floor_s)
-        moved = as_float(kernel.work.hbm_bytes)
-        if heads.cached:
+        moved = as_float(kernel.attended_bytes)
+        if heads.cached and not kernel.writes_cache:
             tokens = as_float(site.load.tokens)
             core_s = core_s - self._write_s(tokens, heads.kv_bytes_per_token(dtype))
         return Part("attention", core_s, fitted.floor_s, moved, fitted)

@@ -12,7 +12,7 @@ from planner.cost.tile import Tile
 from planner.cost.types import Bound, Evidence, KernelWork
 from planner.graph.types import Node
 from planner.num import Number, any_nonzero, as_float, maximum, where
-from planner.ops.types import Site
+from planner.ops.types import OpClass, Site
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,23 @@ class Kernel:
         """Its nodes, with what their formulas may look at."""
         found = (self.costs[offset].nodes[name] for offset, name in self.edge.nodes)
         return tuple((cost.node, cost.site) for cost in found)
+
+    @property
+    def writes_cache(self) -> bool:
+        """Whether it writes new keys and values itself, as attention tables time it."""
+        return any(node.op.op_class == OpClass.CACHE for node, _ in self.nodes)
+
+    @property
+    def attended_bytes(self) -> Number:
+        """Of its HBM bytes what a model of attention accounts for: all, or, of attention with
+        others around it, keys and values.
+        """
+        if self.tile is None:
+            return self.work.hbm_bytes
+        found = [self.costs[at].nodes[name] for at, name in self.edge.nodes]
+        parts = [cost for cost in found if cost.node.composite]
+        handed = max((cost.handed_bytes for cost in parts), default=0)
+        return sum(cost.shares(None)[-1] for cost in parts) + handed
 
 
 class Estimator(Protocol):

@@ -31,11 +31,11 @@ FP32_BYTES = 4
 _LEAST_ROWS, _MOST_ROWS = 16, 128
 """Of a tile: the matrix units' smallest, and the usual largest."""
 _COLUMNS = 128
-_LEAST_COLUMNS, _MOST_COLUMNS = 16, 256
+_LEAST_COLUMNS, MOST_COLUMNS = 16, 256
 """Of a tile that is free to be narrow, and of what is brought in at once."""
-_DEPTH_BYTES = 64
+DEPTH_BYTES = 64
 """Of each row and column that one pipeline stage brings in: 32 numbers of 16 bit."""
-_STAGES = 2
+STAGES = 2
 """One that is multiplied while the next arrives."""
 _SLICE = 64
 """Columns of a first product that a second takes up at a time."""
@@ -110,13 +110,27 @@ class Sizes:
         What fits the L2 is read from memory once.
         """
         flow = self.flow
+        landed_bytes = self._landed_bytes(flow.arrived) if flow.arrived else 0.0
         if not flow.before:
-            return 0.0, 0.0
+            return landed_bytes, 0.0
         passes = 1 + flow.twice
         flops = sum(as_float(self.cost(key).work.vector_flops) for key in flow.before)
         size = sum(as_float(self.cost(key).input_bytes[n]) for key, n in flow.before_reads)
         extra_bytes = size * (waves * passes - 1) if size > self.device.l2_bytes else 0.0
-        return extra_bytes, flops * (times * passes - 1)
+        times *= self._copies(flow.experts) if flow.experts else 1
+        return extra_bytes + landed_bytes, flops * (times * passes - 1)
+
+    def _copies(self, experts: NodeKey) -> float:
+        """How often a row is taken up: by each expert on this rank that its token chose."""
+        cost = self.cost(experts)
+        assert isinstance(cost.node.op, Moe)
+        pairs = as_float(cost.node.op.busiest(cost.site).pairs)
+        return max(1.0, float(pairs / as_float(cost.site.rows())))
+
+    def _landed_bytes(self, arrived: NodeKey) -> float:
+        """Rows from other ranks that miss the L2 are written to memory and read again."""
+        size = as_float(self.cost(arrived).output_bytes[0])
+        return float(2 * size) if size > self.device.l2_bytes else 0.0
 
     def spread(self, tile: Tile, heights: int, slices: int, rows: float) -> Tile:
         """Tiles of whole rows, ``heights`` of them with so many slices each, over the clusters that
@@ -166,7 +180,7 @@ def _tall(rows: float) -> int:
 
 def _staged(rows: float, columns: float) -> float:
     """Shared memory that brings in operands of a tile, wide ones part by part."""
-    return _STAGES * (rows + min(columns, _MOST_COLUMNS)) * _DEPTH_BYTES
+    return STAGES * (rows + min(columns, MOST_COLUMNS)) * DEPTH_BYTES
 
 
 def _of_columns(sizes: Sizes) -> Tile:

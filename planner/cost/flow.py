@@ -4,22 +4,24 @@ A tile of an elementwise result needs the same tile of its inputs; of a normalis
 row's statistics; of a matrix product, whole rows of its first operand. So a kernel walks at most
 two products: what stands in front of the first is computed again by every tile of columns, what
 stands behind keeps to its tile, unless a statistic needs the whole row; and a second product sums
-up over slices of the first one's result. A collective sums a tile over ranks once it is complete.
-Structure alone: whether a tile fits is asked of a GPU.
+up over slices of the first one's result. A collective passes a tile on once it is complete; rows
+that come from other ranks may be multiplied while the next are on their way. Structure alone:
+whether a tile fits is asked of a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
-from planner.ops.collective import AllReduce, RowScatter
+from planner.ops.collective import AllGather, AllReduce, ReduceScatter, RowGather
 from planner.ops.linear import Linear, MatMul
 from planner.ops.mla import HeadLinear
 from planner.ops.moe import Moe, MoeRouter
+from planner.ops.moe_exchange import Combine, Dispatch
 from planner.ops.norm import LayerNorm, RmsNorm
 from planner.ops.types import OpClass, as_dim
 
@@ -28,9 +30,13 @@ Role = Literal["element", "state", "row", "result", "product", "experts", "excha
 ``result``: keeps nothing of a row but statistics."""
 
 _ELEMENTS = {OpClass.POINTWISE, OpClass.VIEW, OpClass.GATHER}
-_ONLINE = (RmsNorm, LayerNorm)
+ONLINE = (RmsNorm, LayerNorm)
 """Norms that commute with a product: (x·w/rms)·W = (x·w·W)/rms, and the mean is taken off by the
 sums of W's columns. Their statistics are complete when the product is."""
+
+_EXCHANGES = (AllReduce, ReduceScatter, AllGather, Dispatch, Combine)
+_ARRIVALS = (RowGather, Dispatch)
+"""Collectives that bring whole rows, which may be multiplied as they come."""
 
 _IN_ROWS = (Linear, HeadLinear, MatMul)
 """Products whose results are rows of their last side, as images' are not."""
@@ -61,11 +67,21 @@ class Flow:
     """Nodes that keep whole rows, where there are no products."""
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
+    arrived: NodeKey | None = None
+    """The collective whose rows are multiplied as they come."""
+    attention: tuple[NodeKey, ...] = ()
+    """The parts of the attention that it is built around."""
+    by_head: tuple[NodeKey, ...] = ()
+    """Products of each head by itself beside that attention."""
+    shared: tuple[NodeKey, ...] = ()
+    """Products whose results all queries of a KV head share."""
+    beside: tuple[NodeKey, ...] = ()
+    """Nodes right in front of that attention."""
 
     @property
     def overlaps(self) -> bool:
         """Whether tiles travel between ranks while others are multiplied."""
-        return self.exchange is not None and bool(self.products)
+        return self.exchange is not None and bool(self.products or self.experts)
 
 
 def role_of(node: Node) -> Role | None:
@@ -74,7 +90,7 @@ def role_of(node: Node) -> Role | None:
         return None
     if isinstance(node.op, Moe):
         return "experts"
-    if isinstance(node.op, AllReduce | RowScatter):
+    if isinstance(node.op, _EXCHANGES):
         return "exchange"
     return _by_class(node)
 
@@ -112,6 +128,7 @@ class _Walk:
     products: tuple[list[NodeKey], list[NodeKey]] = field(default_factory=lambda: ([], []))
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
+    arrived: NodeKey | None = None
 
     def takes(self, key: NodeKey) -> bool:
         """Whether a node may be part of the kernel; in order."""
@@ -123,10 +140,12 @@ class _Walk:
             self.ended.add(key)
         if role == "product":
             return self._product(key, node, before)
-        if role in {"experts", "exchange"}:
-            return self._ends(key, role, before)
+        if role == "experts":
+            return self._experts(key, before)
+        if role == "exchange":
+            return self._exchange(key, node)
         if role == "row":
-            return self._row(key, node)
+            return self._row(key)
         if role == "state":
             self.states.add(key)
         return role is not None
@@ -157,19 +176,31 @@ class _Walk:
     def _op(self, key: NodeKey) -> object:
         return self.window.node(key).op
 
-    def _ends(self, key: NodeKey, role: Role, before: list[NodeKey]) -> bool:
-        """Experts read complete rows; ranks sum complete tiles, once in a kernel."""
-        if self.experts or self.exchange or key in self.ended:
+    def _experts(self, key: NodeKey, before: list[NodeKey]) -> bool:
+        """Experts read complete rows: of memory, of other ranks, or normalised in front."""
+        if self.experts or key in self.ended:
             return False
-        self.ended.add(key)
-        if role == "exchange":
-            self.exchange = key
-            return not self.whole and self.stage[key] <= 1
         self.experts = key
-        return not before
+        self.ended.add(key)
+        roles = {role_of(self.window.node(each)) for each in before if each != self.arrived}
+        return roles <= {"element", "row"} and not self.stage[key]
 
-    def _row(self, key: NodeKey, node: Node) -> bool:
-        if _narrow(self.window, key, node):
+    def _exchange(self, key: NodeKey, node: Node) -> bool:
+        """Ranks exchange complete tiles, once in a kernel; to experts and back is once."""
+        back = isinstance(node.op, Combine) and self.experts and self.arrived == self.exchange
+        if (self.exchange and not back) or (key in self.ended and not self.experts):
+            return False
+        if isinstance(node.op, Dispatch) and self.stage[key]:
+            return False
+        self.exchange = self.exchange or key
+        if isinstance(node.op, _ARRIVALS) and not (self.stage[key] or self.experts):
+            self.arrived = key
+            return True
+        self.ended.add(key)
+        return not self.whole and self.stage[key] <= 1
+
+    def _row(self, key: NodeKey) -> bool:
+        if is_narrow(self.window, key):
             return True
         if _is_result(self.window, key):
             self.ended.add(key)
@@ -187,7 +218,7 @@ class _Walk:
     def flow(self) -> Flow | None:
         """What was walked; None where something would run twice that may not."""
         products, chained = map(tuple, self.products)
-        before = self._before(products)
+        before = self._before((*products, self.experts) if self.experts else products)
         if self.states.intersection(before) or (products and self.experts):
             return None
         behind = [key for key in self.stage if self.stage[key] == 1]
@@ -195,28 +226,35 @@ class _Walk:
             products,
             chained,
             before,
-            tuple(self._reads(before)),
-            any(not isinstance(self._op(key), _ONLINE) for key in self.rows if key in before),
+            tuple(reads_from(self.window, before, self.stage.keys() - {self.arrived})),
+            any(not isinstance(self._op(key), ONLINE) for key in self.rows if key in before),
             bool(self.whole) and not chained,
             len(products) > 1 and len(behind) > len(products),
             () if products or self.experts else tuple(self.rows),
             self.experts,
             self.exchange,
+            self.arrived if products or self.experts else None,
         )
 
     def _before(self, products: tuple[NodeKey, ...]) -> tuple[NodeKey, ...]:
         found: set[NodeKey] = set()
         for key in products:
             found |= self.window.ancestors[key]
+        if self.arrived:
+            found -= {self.arrived, *self.window.ancestors[self.arrived]}
         return tuple(key for key in self.stage if key in found)
 
-    def _reads(self, keys: tuple[NodeKey, ...]) -> Iterable[Slot]:
-        seen = set()
-        for key in keys:
-            for position, tensor in enumerate(self.window.inputs(key)):
-                if self.window.producer.get(tensor) not in self.stage and tensor not in seen:
-                    seen.add(tensor)
-                    yield key, position
+
+def reads_from(
+    window: Window, keys: Iterable[NodeKey], inside: Container[NodeKey]
+) -> Iterator[Slot]:
+    """What nodes read from outside a kernel, each tensor once."""
+    seen = set()
+    for key in keys:
+        for position, tensor in enumerate(window.inputs(key)):
+            if window.producer.get(tensor) not in inside and tensor not in seen:
+                seen.add(tensor)
+                yield key, position
 
 
 def _sides(window: Window, key: NodeKey) -> tuple[object, object]:
@@ -234,11 +272,10 @@ def _is_result(window: Window, key: NodeKey) -> bool:
     return read != written
 
 
-def _narrow(window: Window, key: NodeKey, node: Node) -> bool:
+def is_narrow(window: Window, key: NodeKey) -> bool:
     """Whether its statistics are of parts of a row that fit any tile: of a head, of 128 numbers."""
-    block = (window.block, window.following)[key[0]]
-    assert block is not None
-    if block.tensors[node.outputs[0]].dtype == "fp8_group":
+    node = window.node(key)
+    if window.tensor((key[0], node.outputs[0])).dtype == "fp8_group":
         return True
     size = getattr(node.op, "size", 0)
     return bool(size) and as_dim(size) != _sides(window, key)[0]

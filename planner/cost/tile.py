@@ -32,7 +32,8 @@ class Tile:
     barriers: int = 0
     """Over the whole grid."""
     fill_s: float = 0.0
-    """What all its tiles take at least to read their weights from the L2."""
+    """What all its tiles take at least: to read their operands from the L2, or, around attention,
+    to multiply rows that are padded."""
 
     def added(self, work: KernelWork, device: Device) -> KernelWork:
         """A group's work with what the tile adds; the same where it adds nothing."""

@@ -122,6 +122,12 @@ class NodeCost:
         return sum(float(self.site.load.dim(each.shape[-1])) for each in self.site.outputs)
 
     @property
+    def handed_bytes(self) -> Number:
+        """What it reads of a cache that another node hands it, as latents."""
+        inputs = zip(self.site.inputs, self.input_bytes, strict=True)
+        return sum(size for tensor, size in inputs if tensor.handle)
+
+    @property
     def flops(self) -> Number:
         """FLOPs of the unit that does the bulk: matrix where there is matrix work, else vector."""
         return self.work.matmul_flops if self.node.op.matrix else self.work.vector_flops

@@ -15,6 +15,8 @@ from planner.cost.annotate import BlockCosts
 from planner.cost.engine import Engine
 from planner.cost.flow import Flow
 from planner.cost.kernel import Border, known_border
+from planner.fusion.again import Saves, computed_again
+from planner.fusion.attended import attention_rule
 from planner.fusion.ideal import known_ideal
 from planner.fusion.match import Match, NodeNames, known_matches, named, qualifies
 from planner.graph.types import ModelGraph, Node
@@ -51,6 +53,11 @@ class Group:
     """How one kernel would run it, of a group that no engine has."""
     parts: int = 0
     """Launches of the engine's chain for its experts, whose starts their price holds."""
+    together: tuple[Group, ...] = ()
+    """Kernels that it stands for, each of which computes some node for itself."""
+    saves: Saves | None = None
+    unwritten: bool = False
+    """Whether kernels beside those would miss what it computes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +104,11 @@ def signature(engine: Engine, rule_set: RuleSet, ops: frozenset[str]) -> Hashabl
     it share their structures.
     """
     kernels = tuple(
-        n
+        (view, n)
+        for view, facts in enumerate((engine.facts, engine.as_asked.facts))
         for n, kernel in enumerate(engine.spec.kernels)
         if ops.intersection((kernel.op,) if isinstance(kernel.op, str) else kernel.op)
-        and holds(_beside_own(kernel.when), engine.facts)
+        and holds(_beside_own(kernel.when), facts)
     )
     return rule_set, tuple(_running(engine, rule_set)), kernels
 
@@ -158,6 +166,8 @@ def _turning(when: Conditions, engine: Engine) -> Flags | None:
     return tuple(changes.items())
 
 
+BY_VERSION = ("all_reduce",)
+"""Operators whose kernels are named version by version, between the described ones too."""
 OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 """Facts that a node may have of its own, as experts in four bits beside attention in sixteen."""
 
@@ -165,7 +175,7 @@ OWN_FACTS = ("weights", "matmul", "experts", "top_k", "expert_shape")
 def _facts(node: Node, engine: Engine) -> Mapping[str, Scalar]:
     """What conditions of a kernel see: the engine's facts, and the node's own."""
     if not node.op.matrix or not node.parameters:
-        return engine.facts
+        return engine.as_asked.facts if node.op_name in BY_VERSION else engine.facts
     own: dict[str, Scalar] = {
         "weights": node.parameters[0].dtype,
         "matmul": node.matmul_dtype,
@@ -208,7 +218,7 @@ def _single(key: NodeKey, window: Window, engine: Engine) -> Group:
 
 def _fused(
     window: Window,
-    rules: Iterable[tuple[FusionRule, Flags]],
+    rules: list[tuple[FusionRule, Flags]],
     rule_set: RuleSet,
     fitted: set[str],
     engine: Engine,
@@ -224,15 +234,22 @@ def _fused(
         for match in known_ideal(window):
             if match.nodes not in found:
                 group = _of_match(match, window, ())
-                found[match.nodes] = _as_experts(group, window, engine)
+                found[match.nodes] = _as_engine(group, window, engine, rules)
+        found |= computed_again(window, found)
     return list(found.values())
 
 
-def _as_experts(group: Group, window: Window, engine: Engine) -> Group:
-    """A group with what the engine's kernels of its experts are, if it has any."""
-    if group.flow is None or group.flow.experts is None:
+def _as_engine(
+    group: Group, window: Window, engine: Engine, rules: Iterable[tuple[FusionRule, Flags]]
+) -> Group:
+    """A group with what the engine's kernels of its attention or experts are, if it has any."""
+    flow = group.flow
+    if flow is not None and flow.attention:
+        rule = attention_rule(flow, window, (rule for rule, _ in rules)) or group.rule
+        return replace(group, kernel=rule.kernel if rule else None, rule=rule)
+    if flow is None or flow.experts is None:
         return group
-    chain = _single(group.flow.experts, window, engine)
+    chain = _single(flow.experts, window, engine)
     return replace(group, kernel=chain.kernel, parts=chain.launches)
 
 

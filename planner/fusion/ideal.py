@@ -15,6 +15,7 @@ from operator import or_
 from weakref import WeakKeyDictionary
 
 from planner.cost.flow import Flow, flow_of, role_of
+from planner.fusion.attended import attended_matches
 from planner.fusion.match import Match
 from planner.graph.window import NodeKey, Window
 from planner.spec.types import FusionRule
@@ -55,6 +56,7 @@ def known_ideal(window: Window) -> list[Match]:
 def ideal_matches(window: Window) -> Iterator[Match]:
     """Every group of the ideal rule set that touches this block and is convex."""
     yield from _attention(window)
+    yield from attended_matches(window)
     grower = _Grower(window)
     waiting: list[set[int]] = [set() for _ in range(MAX_NODES + 1)]
     waiting[1].update(grower.starts)

@@ -83,6 +83,20 @@ def tower_of(model: ModelSpec, encoder: EncoderSpec) -> ModelSpec:
     return made
 
 
+def told(error: SpecError, model: ModelSpec) -> SpecError:
+    """The same faults at the model, whose sizes do not suit blocks that stand in other files."""
+    place = model.origin
+    inside = {place.document.file, Origin.unknown().document.file}
+    faults = []
+    for fault in error.faults:
+        if fault.where.file in inside:
+            faults.append(fault)
+        else:
+            message = f"{model.title} does not build: {fault.message}"
+            faults.append(place.fault(message, f"at {fault.where}"))
+    return SpecError(dict.fromkeys(faults))
+
+
 @dataclass
 class _Builder:
     """Walks the sequence once, building each kind of block where it first occurs."""

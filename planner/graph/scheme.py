@@ -148,13 +148,19 @@ class _Running:
             return None
         kernel = f", by {rule.kernel}" if rule and rule.kernel else ""
         why = f"; {rule.note}" if rule and rule.note else ""
+        if rule is None and self.engine.rules:
+            why = (
+                f"; no rule says how {self.engine.title} runs {weights} weights with {wanted} "
+                f"products on {self.gpu.title}, or whether it does"
+            )
         wide = f"widened to {matmul} before each product{kernel}{why}"
         if matmul != wanted and wanted not in self.gpu.matrix:
             lacks = f"{self.gpu.title} has no {wanted} matrix rate"
             return f"{lacks}: weights stay {weights} in memory and are {wide}"
-        if not is_quantized(matmul) and (kernel or matmul != wanted):
+        if not is_quantized(matmul) and (kernel or why or matmul != wanted):
             return f"weights stay {weights} in memory and are {wide}"
-        return f"{weights} weights are multiplied in {matmul}{kernel}{why}" if kernel else None
+        said = kernel or why
+        return f"{weights} weights are multiplied in {matmul}{kernel}{why}" if said else None
 
 
 def _means(rule: FormatRule, op: str) -> bool:

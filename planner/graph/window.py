@@ -26,21 +26,22 @@ class Window:
 
     def node(self, key: NodeKey) -> Node:
         """The node at a key."""
-        return self._blocks[key[0]].by_id[key[1]]
+        return self.blocks[key[0]].by_id[key[1]]
 
     def tensor(self, key: TensorKey) -> Tensor:
         """The tensor at a key."""
-        return self._blocks[key[0]].tensors[key[1]]
+        return self.blocks[key[0]].tensors[key[1]]
 
     @cached_property
-    def _blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[Block, ...]:
+        """This block and, if there is one, the next."""
         return (self.block,) if self.following is None else (self.block, self.following)
 
     @cached_property
     def keys(self) -> tuple[NodeKey, ...]:
         """All nodes, this block's first, each block's in topological order."""
         return tuple(
-            (offset, node.id) for offset, block in enumerate(self._blocks) for node in block.nodes
+            (offset, node.id) for offset, block in enumerate(self.blocks) for node in block.nodes
         )
 
     def inputs(self, key: NodeKey) -> tuple[TensorKey, ...]:
@@ -94,8 +95,8 @@ class Window:
     @cached_property
     def escaping(self) -> frozenset[TensorKey]:
         """Tensors that somebody beyond the window reads, or that are the model's result."""
-        last = len(self._blocks) - 1
-        leaving = {(last, name) for name in self._blocks[last].outputs}
+        last = len(self.blocks) - 1
+        leaving = {(last, name) for name in self.blocks[last].outputs}
         unread = {tensor for tensor in self.producer if tensor not in self.readers}
         return frozenset(leaving | unread)
 

@@ -2,7 +2,9 @@
 
 A group takes the place of every engine kernel it shares a node with; nodes of those that it does
 not cover run alone. That is one way to use the new kernel, and a better one may be left. Where it
-and the engine's other kernels would wait for each other in a ring, it saves nothing there.
+and the engine's other kernels would wait for each other in a ring, it saves nothing there. One that
+computes a node for itself leaves the engine's own kernel of that node; one that then need not store
+it is of no use by itself.
 
 Such a ring lies in the group's blocks, the one before and the one after: of kernels in an order
 none touches a block before all but one of those ahead of it are complete.
@@ -141,7 +143,7 @@ def _gains(
         for kernel in ideals[0][1]:
             nodes = {(offset + side, name) for side, name in kernel.group.nodes}
             new = len(nodes) > 1 or kernel.group.flow is not None
-            if new and nodes <= owners.keys():
+            if new and not kernel.group.unwritten and nodes <= owners.keys():
                 saved_s, launches = _saved(nodes, kernel, owners, labels, alone)
                 if saved_s > 0 and not orders.possible(labels, beside(nodes, owners)):
                     saved_s, launches = 0.0, 0

@@ -122,8 +122,7 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
         prepared, precision={"kv_cache": "fp8"}
     ):
         yield "precision.kv_cache=fp8"
-    if prepared.formats.weights != "fp8" and _fits(prepared, precision={"weights": "fp8"}):
-        yield "precision.weights=fp8"
+    yield from _narrower(prepared)
     yield from _shared(prepared)
     yield from _wider(prepared)
     if found.max_batch:
@@ -131,6 +130,16 @@ def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:
     longest = max((g.kv_tokens for g in step_load(deployment).load.groups), default=0)
     if found.max_context and found.max_context >= longest / _WORTH_LESS:
         yield from _smaller(deployment, "context", found.max_context)
+
+
+def _narrower(prepared: Prepared) -> Iterator[str]:
+    """Weights in FP8 alone, or with their products where the engine has both or neither."""
+    if prepared.formats.weights == "fp8":
+        return
+    if _fits(prepared, precision={"weights": "fp8"}):
+        yield "precision.weights=fp8"
+    elif _fits(prepared, precision={"weights": "fp8", "activations": "fp8"}):
+        yield "precision.weights=fp8 --set precision.activations=fp8"
 
 
 def _shared(prepared: Prepared) -> Iterator[str]:

@@ -14,7 +14,7 @@ from planner.cost.estimator import Estimator, RooflineEstimator
 from planner.cost.network import Network
 from planner.cost.types import Device, device
 from planner.errors import SpecError
-from planner.graph.build import model_graph
+from planner.graph.build import model_graph, told
 from planner.graph.modules import FormatsError, Scheme
 from planner.graph.scheme import notes
 from planner.graph.stages import layer_count, pipelined, stage_graphs
@@ -147,7 +147,7 @@ def _graph(question: Question, chosen: Scheme, layout: ExpertLayout) -> ModelGra
         raise
     except SpecError as error:
         if ranks == 1:
-            raise
+            raise told(error, question.model) from error
         message = f"{question.model.title} does not split over {ranks} GPUs"
         reasons = sorted({fault.message for fault in error.faults})
         raise SpecError([origin.fault(f"{message}: {'; '.join(reasons)}")]) from error

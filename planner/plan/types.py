@@ -246,7 +246,7 @@ class FirstKernel:
     """Device launches of a step that it saves."""
     level: str = ""
     """Where what it keeps lies: block, cluster or grid; empty where the GPU's on-chip memory is not
-    known, or of attention."""
+    known, or of attention alone."""
     tile: tuple[int, int] = (0, 0)
     """Rows and columns of its tile."""
     multiprocessors: int = 1

@@ -131,7 +131,7 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
     yields = yielded(speculation) if speculation else 1.0
     steps = (asked.output - 1) / yields
     full = _full(clock, asked, steps)
-    mixture = _mixture(clock, asked, (min(decoding, full), places), steps)
+    mixture = _mixture(clock, asked, (min(decoding, _whole(full)), places), steps)
     step_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
     first_s = first_token_s(clock, asked, mixture, step_s, mixture.prefill.time_s)
     # no more prompts come out of full steps than make up for the sequences that end
@@ -141,26 +141,37 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
     return Steady(mixture, step_s, yields, wait_s, first_s, requests_per_s)
 
 
-def _full(clock: Clock, asked: ClosedLoop, steps: float) -> int:
-    """The most sequences that decode at once where every step is full of prompts beside them."""
+def _full(clock: Clock, asked: ClosedLoop, steps: float) -> float:
+    """The most sequences that decode at once where every step is full of prompts beside them;
+    fewer than one where a prompt takes more steps than its output.
+    """
     rules, tokens = clock.scheduler, fresh(asked)
     if not rules.mixed or not steps:
-        return sys.maxsize
+        return math.inf
     taken = steps if rules.counts == "all" else 0.0
     if rules.chunked:
-        return max(1, int(rules.tokens * steps / (tokens + taken)))
-    return max(1, int(steps * max(1, int(rules.tokens / (tokens + taken)))))
+        return rules.tokens * steps / (tokens + taken)
+    return max(1.0, steps * max(1, int(rules.tokens / (tokens + taken))))
+
+
+def _whole(full: float) -> int:
+    return max(1, int(min(full, sys.maxsize)))
 
 
 def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float) -> Mixture:
     """The steps of so many sequences that decode, on average, of so many in the engine."""
-    decoding, places = sequences
-    each, mixed, full = max(steps, 1.0), clock.scheduler.mixed and steps > 0, places
+    now, places = sequences
+    decoding = now
+    each, mixed = max(steps, 1.0), clock.scheduler.mixed and steps > 0
     context = asked.input + int(ceil_div(asked.output, 2))
+    full = _full(clock, asked, steps)
     if asked.in_step:
-        full = _full(clock, asked, steps)
-        decoding = min(places, full)
+        decoding = min(places, _whole(full))
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
+    packed = mixed and clock.scheduler.chunked and (prefills > 1 or places > full)
+    if packed:
+        decoding = now
+        chunks, prompts, prefills = _packed(clock, asked, decoding, each)
     beside = decoding if mixed else 0
     if asked.in_step:  # those whose prompts they are do not decode meanwhile
         beside = max(0, beside - prompts.count)
@@ -171,12 +182,14 @@ def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps:
     held = 0.0 if places == 1 else _held_back(clock, asked, decoding, each)
     if asked.in_step:
         met, ahead = _follow(clock, asked, max(1.0, decoding / prompts.count), decode.time_s)
-        stalls = met * chunks / each if places <= full else 1.0
+        stalls = prefills if packed else met * chunks / each
         ahead, running = ahead * chunks, held
     else:
         load = min(prefills if mixed else prefills / (1 + prefills), _MOST_LOAD)
         stalls, ahead = prefills, load / (2 * (1 - load)) * chunks
         running += _mean_wait(held, decoding / each)
+    if places > full:
+        prefills = stalls = 1.0
     stalls = min(1.0, stalls) if mixed else stalls
     rest = (chunks, prefills, stalls, ahead, running, mixed)
     return Mixture(decode, prefill, decoding, beside, prompts, *rest)
@@ -246,6 +259,20 @@ def _prefill(
         alone = 1 + arriving * held if held else arriving / -math.expm1(-arriving)
         count = max(1, min(together, round(alone)))
     return 1, Prompts(count, tokens, cached), arriving / count
+
+
+def _packed(
+    clock: Clock, asked: ClosedLoop, decoding: int, steps: float
+) -> tuple[int, Prompts, float]:
+    """The same where more prompts come than one to a step, so that some wait: a step takes what
+    its budget allows of them, and cuts the last.
+    """
+    tokens, room = fresh(asked), prompt_budget(clock, decoding)
+    count = int(ceil_div(room, tokens))
+    size = room // count
+    before = asked.input - tokens + (tokens - size) // 2
+    share = decoding / steps * tokens / room
+    return int(ceil_div(tokens, room)), Prompts(count, size, before), min(1.0, share)
 
 
 def prompt_budget(clock: Clock, decoding: int) -> int:

@@ -23,7 +23,7 @@ _CHOICES = {
 
 
 def apply(
-    data: dict[str, Any], document: Document, sets: Sequence[str]
+    data: dict[str, Any], document: Document, sets: Sequence[str], said: str = "--set"
 ) -> tuple[dict[str, Any], Document]:
     """``data`` and its document after each ``PATH=VALUE`` of ``sets``, in turn.
 
@@ -34,13 +34,14 @@ def apply(
     `step.decode` of the file goes, with ``workload.batch=8`` its `step` and `workload.rate`. Null
     replaces nothing.
 
+    ``said`` is the option that the settings come by, as messages name it.
     Raises SpecError for text that is no ``PATH=VALUE``, a value that cannot be read, or a path
     through something that has no fields.
     """
     changed, marks, faults = copy.deepcopy(data), dict(document.marks), list[Fault]()
     for text in sets:
         try:
-            _Setting(text).put(changed, marks)
+            _Setting(text, said).put(changed, marks)
         except SpecError as error:
             faults += error.faults
     if faults:
@@ -59,10 +60,10 @@ class _Part:
 class _Setting:
     """One ``PATH=VALUE``. Its methods raise SpecError."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, said: str) -> None:
         self.text = text.removeprefix(OVER)
-        option = OVER if text.startswith(OVER) else "--set "
-        self.document = Document(f"{option}{self.text}", (self.text,), folder="")
+        option = OVER.strip() if text.startswith(OVER) else said
+        self.document = Document(f"{option} {self.text}", (self.text,), folder="")
 
     def put(self, data: dict[str, Any], marks: dict[Path, Mark]) -> None:
         """Change ``data`` and ``marks`` in place."""

@@ -11,7 +11,7 @@ from calibrate_samples import gemm_shapes, gemm_times, write_gemms
 from pyarrow import parquet
 
 from planner.calibrate import aiconfigurator
-from planner.calibrate.families import family, moe
+from planner.calibrate.families import collective, family, moe
 from planner.calibrate.families.gemm import tables
 from planner.calibrate.types import Pick
 from planner.cost.kernels.gemm import GemmShape
@@ -125,3 +125,44 @@ def test_an_unknown_family_is_refused_with_a_suggestion():
     """gem is nearly gemm."""
     with pytest.raises(UsageError, match="did you mean 'gemm'"):
         family("gem")
+
+
+def write_all_reduces(root, gpu, device, engine, version):
+    """One message of a kibi element under a version."""
+    place = root / gpu / "comm" / engine / version
+    place.mkdir(parents=True)
+    row = {
+        "device": device,
+        "op_name": "all_reduce",
+        "kernel_source": "SGLang_CustomAllReduce_graph",
+        "allreduce_dtype": "bfloat16",
+        "num_gpus": 8,
+        "message_size": 1024,
+        "latency": 0.005,
+    }
+    parquet.write_table(pa.Table.from_pylist([row]), place / "custom_allreduce_perf.parquet")
+
+
+def test_an_all_reduce_that_was_rewritten_is_read_from_before_as_well(tmp_path):
+    """SGLang's of 0.5.12: the last table before is 0.5.10's, of the kernel that vLLM ran as well.
+    On an L40S it stayed.
+    """
+    for version in ("0.5.9", "0.5.10", "0.5.14"):
+        write_all_reduces(tmp_path, "h200_sxm", "NVIDIA H200", "sglang", version)
+    write_all_reduces(tmp_path, "l40s", "NVIDIA L40S", "sglang", "0.5.10")
+    write_all_reduces(tmp_path, "h200_sxm", "NVIDIA H200", "vllm", "0.14.0")
+    found = {
+        (rows.gpu, rows.engine, rows.version, rows.variant)
+        for rows in collective.tables(tmp_path, Pick())
+    }
+    assert found == {
+        ("h200-sxm", "sglang", "0.5.14", "all_reduce_engine"),
+        ("h200-sxm", "sglang", "0.5.10", "all_reduce_cross_device"),
+        ("h200-sxm", "vllm", "0.5.10", "all_reduce_cross_device"),
+        ("l40s", "sglang", "0.5.10", "all_reduce_engine"),
+        ("h200-sxm", "vllm", "0.14.0", "all_reduce_engine"),
+    }
+    of_vllm = list(collective.tables(tmp_path, Pick(engines=frozenset({"vllm"}))))
+    assert [rows.source for rows in of_vllm if rows.version == "0.5.10"] == [
+        "h200_sxm/comm/sglang/0.5.10/custom_allreduce_perf.parquet"
+    ]

@@ -92,6 +92,7 @@ def test_a_turing_card_runs_four_bits_by_marlin_since_that_reads_them():
         ("weights: int8, activations: int8", "rtx-5090", "vllm", "no INT8 products from"),
         ("weights: awq, activations: fp16", "v100-sxm2-32gb", "vllm", "AWQ needs capability 7.5"),
         ("weights: fp8, activations: fp8", "a100-80gb-sxm", "tensorrt-llm", "FP8 needs capabil"),
+        ("weights: fp8", "h100-sxm", "tensorrt-llm", "there is no weight-only FP8"),
         ("weights: nvfp4, activations: nvfp4", "h100-sxm", "tensorrt-llm", "NVFP4 needs Blackwell"),
         ("weights: nvfp4, activations: nvfp4", "h100-sxm", "sglang", "NVFP4 needs capability 10.0"),
         ("kv_cache: int8", "h100-sxm", "sglang", "SGLang has no int8 cache"),
@@ -120,6 +121,43 @@ def test_a_plan_says_which_kernel_ran():
     assert plan.described["precision"] == (
         "weights awq, GEMMs bf16, activations bf16, KV cache bf16"
     )
+
+
+@pytest.mark.parametrize(
+    ("precision", "gpu", "engine", "said"),
+    [
+        (
+            "weights: nf4",
+            "h100-sxm",
+            "sglang",
+            "no rule says how SGLang runs nf4 weights with bf16",
+        ),
+        (
+            "weights: int4, activations: fp8",
+            "b200-sxm",
+            "vllm",
+            "no rule says how vLLM runs int4 w",
+        ),
+        ("weights: int8", "h100-sxm", "pytorch-eager", "no rule says how PyTorch, eager runs int8"),
+    ],
+)
+def test_a_plan_says_where_nothing_tells_how_an_engine_runs_it(precision, gpu, engine, said):
+    asked = question("llama-3.1-8b-instruct", gpu, engine, precision)
+    chosen = scheme_of(asked)
+    found = notes(chosen, model_graph(asked.model, asked.blocks, chosen))
+    assert any(said in note for note in found)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+def test_experts_in_fp8_and_int8_are_described(engine):
+    for format_ in ("fp8", "int8")[: 1 if engine == "tensorrt-llm" else 2]:
+        precision = f"weights: {format_}, activations: {format_}"
+        asked = question(
+            "mixtral-8x7b", "a100-80gb-sxm" if format_ == "int8" else "h100-sxm", engine, precision
+        )
+        chosen = scheme_of(asked)
+        found = notes(chosen, model_graph(asked.model, asked.blocks, chosen))
+        assert not any("no rule says" in note for note in found)
 
 
 def test_a_plan_tells_modules_in_other_formats():

@@ -154,12 +154,45 @@ def test_of_several_commands_one_is_chosen_and_the_others_are_told(run, config, 
         (["missing.sh"], "there is no file missing.sh"),
         ([""], "there is no command line in this"),
         ([LINE, "--gpu", "h1000"], "unknown gpu 'h1000'"),
-        ([LINE, "--step", "{decode"], "--set step={decode"),
+        ([LINE, "--step", "{decode"], "--step step={decode"),
         ([LINE, "--env", "X"], "is no NAME=VALUE"),
         (["vllm bench serve --model x"], "is a client"),
+        ([LINE, "-o", "."], "is a folder"),
     ],
 )
 def test_what_starts_no_engine_is_refused(run, config, words, said):
     found = run("import", "engine", *words)
     assert found.code == 2
     assert said in found.err
+
+
+def test_a_file_of_options_is_found_beside_the_script(run, config, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "serve.sh").write_text("vllm serve --config options.yaml\n")
+    (tmp_path / "jobs" / "options.yaml").write_text("model: Qwen/Qwen3-8B\nmax-num-seqs: many\n")
+    found = run("import", "engine", "jobs/serve.sh")
+    assert found.code == 2
+    assert "jobs/options.yaml:2:15: --max-num-seqs: 'many' is no whole number" in found.err
+    (tmp_path / "jobs" / "options.yaml").write_text("model: Qwen/Qwen3-8B\nmax-num-seqs: 64\n")
+    assert "flags: {max_num_seqs: 64}" in run("import", "engine", "jobs/serve.sh").out
+    elsewhere = run("import", "engine", "vllm serve Qwen/Qwen3-8B --config options.yaml")
+    assert "that file is not here, and its options are not read" in elsewhere.out
+
+
+def test_sizes_that_do_not_suit_a_block_are_told_at_the_users_file(run, config, tmp_path):
+    """What is wrong are the model's sizes, so the place is the model's, and the block's beside."""
+    (tmp_path / "mine.yaml").write_text(
+        "kind: model\nname: mine\ntitle: Mine\nsource: me\n"
+        "dims: {hidden: 64, heads: 4, kv_heads: 4, head_dim: 16, intermediate: 128, vocab: 1000,"
+        " experts: 4, top_k: 5, moe_intermediate: 32}\nweights: bf16\n"
+        "sequence: [{block: embedding}, {block: decoder-moe, times: 2}, {block: lm-head}]\n"
+    )
+    (tmp_path / "deploy.yaml").write_text(
+        "{model: ./mine.yaml, gpu: h100-sxm, backend: {name: vllm},"
+        " step: {decode: {batch: 1, context: 10}}}\n"
+    )
+    found = run("plan", "deploy.yaml")
+    assert found.code == 2
+    assert "mine.yaml:1:1: Mine does not build: node 'router': cannot choose 5 of 4" in found.err
+    assert "(at " in found.err
+    assert "decoder-moe.yaml:" in found.err

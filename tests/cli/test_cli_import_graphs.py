@@ -96,9 +96,29 @@ def test_operators_that_no_node_is_for_are_listed(run, tmp_path, monkeypatch):
     assert (refused.code, "1 × NonZero: which" in refused.err) == (2, True)
 
 
-def test_an_axis_that_says_nothing_is_refused(run, decoder):
-    refused = run("import", "onnx", decoder, "--axis", "length")
-    assert (refused.code, "as in --axis seq=tokens" in refused.err) == (2, True)
+@pytest.mark.parametrize(
+    ("axis", "said"),
+    [
+        ("length", "as in --axis seq=tokens"),
+        ("colour=3", "--axis colour: no axis is called so (its inputs have "),
+        ("batch=0", "a size is from 1 to 999,999,999"),
+        (f"batch={10**30}", "a size is from 1 to 999,999,999"),
+        ("batch=-1", "'-1' is no name and no size"),
+    ],
+)
+def test_an_axis_that_says_nothing_is_refused(run, decoder, axis, said):
+    refused = run("import", "onnx", decoder, "--axis", axis)
+    assert (refused.code, said in refused.err) == (2, True)
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format")
+@pytest.mark.parametrize("name", ["config.json", "config.textproto", "config.onnxtxt"])
+def test_another_form_of_file_is_refused_by_its_name(run, tmp_path, monkeypatch, name):
+    """The package reads JSON and text by the end of a name, each with errors of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text('{"architectures": ["LlamaForCausalLM"]}')
+    refused = run("import", "onnx", name)
+    assert (refused.code, "is no ONNX model" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(("package", "extra"), [("onnx", "onnx"), ("torch.export", "lab")])

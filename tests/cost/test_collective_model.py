@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kernel_samples import drawn_constants, machine, typical
 
 from planner.cost.kernels.collective import (
+    CROSS_DEVICE,
     ENGINE_ALL_REDUCE,
     MODEL,
     VARIANTS,
@@ -81,6 +82,24 @@ def test_one_shot_pays_for_every_rank_and_two_shot_does_not():
     )
     assert two == pytest.approx((4 + 0.2 + 1.2 * 2.9) * 1e-6, rel=0.05)
     assert eight == pytest.approx((7 + 7 * 0.5 + 50) * 1e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "expected_us"),
+    [
+        (2, 1e6, 4 + 0.2 + 1.2 * 1e6 / 70e3),  # two ranks stay with one shot: w = S / 70 GB/s
+        (4, 524287, 4 + 0.6 + 1.2 * 2 * 1.5 * 524287 / 70e3),  # w = 2 · (2 · 3/4) · S / 70 GB/s
+        (4, 524288, 25 + 1.5 + 1.5 * 524288 / 70e3),  # 512 KiB: two shots, no multiple of w
+        (8, 262143, 4 + 1.4 + 1.2 * 4 * 1.75 * 262143 / 70e3),
+        # two shots would take 25 + 3.5 + 6.6 us there: no less than just below
+        (8, 262144, 4 + 1.4 + 1.2 * 4 * 1.75 * 262144 / 70e3),
+    ],
+)
+def test_cross_device_kernels_go_in_two_shots_by_size(ranks, size, expected_us):
+    """512 KiB among up to four ranks, 256 KiB among more, whatever would be quicker."""
+    values = typical(MODEL.variants[CROSS_DEVICE], switch_bytes=8e6, step_4=1, step_8=1, a2_s=25e-6)
+    time_s = MODEL.time_s(CROSS_DEVICE, CollectiveShape(size, ranks), machine(), values)
+    assert time_s * 1e6 == pytest.approx(expected_us, rel=1e-3)
 
 
 def test_at_the_switch_the_time_steps_up_to_nccls():

@@ -105,6 +105,24 @@ def test_no_estimate_beats_the_roofline():
         assert estimator().estimate(each).core_s + estimator().estimate(each).floor_s >= bare
 
 
+def test_a_kernel_that_writes_the_cache_itself_is_timed_with_the_write():
+    """Attention tables hold the write: it is taken off only where another kernel writes."""
+    beside, inside = (
+        estimator().asked(kernel(*ATTENTION, *more, tile=128, name="fa3"))
+        for more in ((), ("rope", "kv_cache_write"))
+    )
+    assert any(each.taken_off for each in beside)
+    assert not any(each.taken_off for each in inside)
+
+
+def test_a_kernel_around_attention_starts_as_attention_does():
+    """Its projections come first, but what its start and drain take is attention's."""
+    around = kernel("q_proj", "k_proj", "v_proj", "rope", "kv_cache_write", *ATTENTION, tile=128)
+    found, alone = (estimator().estimate(each) for each in (around, kernel(*ATTENTION, tile=128)))
+    assert found.family == "attention"
+    assert found.floor_s == alone.floor_s
+
+
 def test_attention_is_one_kernel_of_its_own_family():
     found = estimator().estimate(kernel(*ATTENTION, tile=128, name="fa3"))
     assert found.family == "attention"

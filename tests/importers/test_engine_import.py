@@ -124,10 +124,12 @@ def test_compose_puts_its_environment_in():
         "version": "1.2.0",
         "flags": {"max_batch_size": 64, "max_num_tokens": 4096},
     }
-    assert "the options in that file are not read" in left(found)["--extra_llm_api_options"][1]
+    assert "that file is not here" in left(found)["--extra_llm_api_options"][1]
 
 
-@pytest.mark.parametrize("name", ["serve.sh", "Dockerfile", "manifest.yaml", "compose.yaml"])
+@pytest.mark.parametrize(
+    "name", ["serve.sh", "trtllm.sh", "Dockerfile", "manifest.yaml", "compose.yaml"]
+)
 def test_what_is_printed_plans(name):
     for found in of_file(name):
         text = written(found.data, found.comments)
@@ -184,6 +186,7 @@ def test_json_and_dots_say_the_same(words):
         ("vllm serve Qwen/Qwen3-8B -tp 2 -pcp 4 --enable-expert-parallel", {"tensor": 2, "expert": 8, "prefill_context": 4}),
         ("python -m sglang.launch_server --model Qwen/Qwen3-8B --tp 8 --dcp-size 8", {"tensor": 8, "context": 8}),
         ("trtllm-serve serve Qwen/Qwen3-8B --tp_size 4 --cp_size 2", {"tensor": 4}),
+        ("trtllm-serve deepseek-ai/DeepSeek-V3 --tp_size 8 --ep_size 8 --enable_attention_dp", {"expert": 8, "data": 8}),
     ],
 )  # fmt: skip
 def test_ranks_are_shared_as_each_engine_says_it(line, parallel):
@@ -235,6 +238,8 @@ def test_formats_come_from_flags_and_from_the_models_name(words, precision):
         ("meta-llama/Meta-Llama-3.1-8B", "llama-3.1-8b-instruct"),
         ("Qwen/Qwen2.5-7B", "qwen2.5-7b-instruct"),
         ("google/gemma-2-9b", "gemma-2-9b-it"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "mistralai/Mistral-7B-Instruct-v0.2"),
         ("acme/unheard-of-9b", "acme/unheard-of-9b"),
     ],
 )
@@ -290,6 +295,8 @@ def test_a_docker_run_line_and_its_environment():
         ("vllm serve Qwen/Qwen3-8B -tp", "command:1:26: --tensor-parallel-size has no value"),
         ("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90", "'90' is no share between 0 and 1"),
         ("vllm serve Qwen/Qwen3-8B -tp $TP", "command:1:30: --tensor-parallel-size: TP is not set in this text (--env TP=VALUE)"),
+        ("vllm serve Qwen/Qwen3-8B -tp $1", "command:1:30: --tensor-parallel-size: $1 is not set in this text (--env 1=VALUE)"),
+        ("vllm serve Qwen/Qwen3-8B -tp 0", "command:1:30: --tensor-parallel-size: must be at least 1"),
         ("vllm serve Qwen/Qwen3-8B --dtype int3", "--dtype: 'int3' is no format known here"),
         ("vllm serve Qwen/Qwen3-8B -q zip", "--quantization: 'zip' is no quantisation known here"),
         ("vllm serve --port 80", "command:1:1: serve names no model (as in --model ORG/NAME)"),

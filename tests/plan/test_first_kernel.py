@@ -60,6 +60,30 @@ def test_kernels_come_with_a_tile_that_fits(plan):
         assert min(row.tile) >= 16
 
 
+def planned(model: str, step: str):
+    text = f"model: {model}\ngpu: h100-sxm\nstep: {step}\n"
+    return assemble(ask(load_text(text, "deploy.yaml", "deployment"), Catalog.standard()))
+
+
+def test_a_kernel_around_attention_is_listed_with_its_cluster():
+    """One sequence of Qwen3-30B-A3B: from the norm to the residual behind o_proj."""
+    plan = planned("qwen3-30b-a3b", "{decode: {batch: 1, context: 1024}}")
+    [row, *_] = [each for each in plan.first_kernels if "attention.scores" in each.nodes]
+    assert {"input_norm", "q_proj", "rope", "kv_cache_write", "o_proj"} <= set(row.nodes)
+    assert (row.level, row.tile, row.multiprocessors) == ("cluster", (1, 2048), 8)
+
+
+def test_a_kernel_that_computes_a_norm_for_itself_leaves_the_engines_own():
+    """The router still reads what the engine's norm stores; a router that stores none is not
+    listed.
+    """
+    plan = planned("qwen3-30b-a3b", "{prefill: {batch: 1, tokens: 4096}}")
+    experts = [each for each in plan.first_kernels if "experts" in each.nodes]
+    assert "post_attention_norm" in experts[0].nodes
+    assert experts[0].gain_s > 0
+    assert not any("router" in each.nodes for each in plan.first_kernels)
+
+
 def owners(*groups: str):
     """An engine's kernels by the nodes they run; each letter is a node of block 0."""
     kernels = [frozenset((0, node) for node in group) for group in groups]

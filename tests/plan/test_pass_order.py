@@ -162,3 +162,52 @@ def test_sglang_fuses_all_reduces_of_some_models_by_itself(version, gpu, flags, 
     text = f"model: gpt-oss-120b, gpu: {gpu}, parallel: {{tensor: 4}}"
     found = rules(text, backend="name: sglang", version=version, flags=flags)
     assert {name for name in found if name.startswith("allreduce")} == ({rule} if rule else set())
+
+
+def seconds_of_all_reduce(version, gpu="b200-sxm"):
+    """One token of 4,096 values in sixteen bits over eight ranks under SGLang."""
+    text = f"model: llama-3.1-8b-instruct, gpu: {gpu}, parallel: {{tensor: 8}}"
+    found = solved(text, backend="name: sglang", version=version, batch=1)
+    times = {
+        kernel.time.time_s
+        for run in found.chosen.runs
+        for kernel in run.kernels
+        if kernel.group.name.endswith("all_reduce")
+    }
+    assert len(times) == 1
+    return times.pop()
+
+
+def test_sglang_runs_vllms_all_reduce_until_its_own_was_rewritten():
+    """By hand for 8,192 bytes over eight ranks, one-shot: f·S·N/2 = 2·(7/8)·8,192·4 = 57,344 bytes,
+    0.064 us at 900 GB/s.
+
+    Until 0.5.11 on a B200: 6.85 us to start, 0.056 us for each of 7 further ranks, and 3.393 times
+    the bytes at 0.561 · 1.202 · 1.177 of the link: 7.51 us, where 7.5 were measured. From 0.5.12:
+    3.284 us, 0.486 us a rank, 2.46 times the bytes at 0.530 · 1.138 · 1.194, 6.91 us; the soft
+    minimum with 5.273 + 7 · 0.137 us in two shots makes 5.96 of it; 5.1 were measured.
+    """
+    wire_s = 57344 / 900e9
+    older = 6.85e-6 + 7 * 0.05595e-6 + 3.393 * wire_s / (0.5608 * 1.202 * 1.177)
+    one_shot = 3.284e-6 + 7 * 0.4864e-6 + 2.46 * wire_s / (0.5298 * 1.138 * 1.194)
+    two_shot = 5.273e-6 + 7 * 0.1367e-6 + 0.7598 * wire_s / 4 / (0.5298 * 1.138 * 1.194)
+    newer = (one_shot**-8 + two_shot**-8) ** (-1 / 8)
+    assert seconds_of_all_reduce("0.5.9") == pytest.approx(older, rel=0.002)
+    assert seconds_of_all_reduce("0.5.11") == pytest.approx(older, rel=0.002)
+    assert seconds_of_all_reduce("0.5.12") == pytest.approx(newer, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("version", "kernel"), [("0.10", "cross_device"), ("0.10.2", "cross_device"), ("0.11", None)]
+)
+def test_vllm_ran_its_own_all_reduce_alone_before_symmetric_memory(version, kernel):
+    """On by itself since 0.11; 0.11 is no described version and planned by the facts of 0.10."""
+    text = "model: llama-3.1-8b-instruct, gpu: h100-sxm, parallel: {tensor: 8}"
+    found = solved(text, version=version, batch=1)
+    kernels = {
+        each.group.kernel
+        for run in found.chosen.runs
+        for each in run.kernels
+        if each.group.name.endswith("all_reduce")
+    }
+    assert kernels == {kernel}

@@ -143,6 +143,17 @@ def test_a_model_too_large_says_what_would_fit():
     assert any("does not fit" in note for note in big.notes)
 
 
+def test_an_engine_without_weight_only_fp8_is_told_to_multiply_in_it_too():
+    """14.8e9 parameters: 27.5 GiB in BF16 and half of that in FP8, on a GPU of 24 GiB."""
+    text = (
+        "model: qwen3-14b\ngpu: rtx-4090\nbackend: {name: tensorrt-llm}\n"
+        "step: {decode: {batch: 1, context: 1024}}\n"
+    )
+    fits = assemble(ask(load_text(text, "d.yaml", "deployment"), CATALOG)).memory.nearest_fit
+    assert "precision.weights=fp8 --set precision.activations=fp8" in fits
+    assert "precision.weights=fp8" not in fits
+
+
 @pytest.mark.parametrize("change", range(6))
 def test_every_nearest_fit_does_fit(change):
     text = "{decode: {batch: 64, context: 4096}}"

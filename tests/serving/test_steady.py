@@ -77,15 +77,36 @@ def test_groups_that_come_back_late_wait_for_each_other():
 
 def test_prompts_wait_where_every_step_is_full_of_them():
     """Prompts of 2,000, outputs of 101: a full step of 2,048 tokens holds D sequences and what makes
-    up for those that end, 2,000 · D / 100: D = 2,048 / 21 = 97. Of 200 users the others wait for
-    their prompts: 103 / 97 as long as a request decodes.
+    up for those that end, 2,000 · D / 100: D = 2,048 / 21 = 97.5. The step takes 10 ms and 19.51 for
+    the 1,951 tokens beside 97. Of 200 users the others wait for their prompts: 200 / 97.5 - 1 as
+    long as a request decodes.
     """
     for spread in (0.0, 0.2):
         found = steady(Made(), ClosedLoop(200, 2000, 101, spread=spread), 200, WIDE)
         assert found.mixture.decoding == 97
-        step_s = found.mixture.prefill.time_s
-        assert found.tpot_s == pytest.approx(step_s)
-        assert found.first_s == pytest.approx(103 / 97 * 100 * step_s)
+        assert found.tpot_s == pytest.approx(0.02951)
+        assert found.first_s == pytest.approx((200 * 21 / 2048 - 1) * 100 * 0.02951)
+
+
+def test_more_prompts_than_whole_ones_fit_are_cut_and_fill_some_steps():
+    """36 users, prompts of 1,500, outputs of 31: were all of them decoding, 36 / 30 = 1.2 prompts
+    would come in a step, and one fits whole. A step with prompts takes all of its 2,048 tokens, in
+    10 ms and 0.01 a token, so that at most 2,048 / 30.48 ms are computed.
+    """
+    found = steady(Made(), ClosedLoop(36, 1500, 31), 36, WIDE)
+    tokens = 2048 - found.mixture.decoding
+    assert found.mixture.prompts.total == pytest.approx(tokens, abs=1)
+    share = found.mixture.decoding / 30 * 1500 / tokens
+    assert found.mixture.prefill_share == pytest.approx(share)
+    assert found.tpot_s == pytest.approx(0.010 + share * 1e-5 * tokens, rel=1e-3)
+    assert found.requests_per_s * 1500 < 2048 / 0.03048
+
+
+@given(st.integers(1, 300), st.integers(10, 9000), st.integers(2, 300), st.sampled_from([0.0, 0.2]))
+def test_no_more_prompt_tokens_come_through_than_full_steps_take(users, prompt, output, spread):
+    """Up to what the cut of a prompt to whole tokens, and of sequences to whole ones, gives away."""
+    found = steady(Made(), ClosedLoop(users, prompt, output, spread=spread), users, WIDE)
+    assert found.requests_per_s * prompt < 1.1 * 2048 / 0.03048
 
 
 def test_users_that_drifted_apart_send_prompts_one_by_one():

@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 
+import pytest
 from hf_configs import CONFIGS
 from hf_configs_more import MORE
 from hf_towers import CATALOGUE, OTHERS
@@ -11,20 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thoroughness import many
 
+from planner.cli.common.importing import sizes
 from planner.errors import PlannerError
-from planner.graph.build import model_graph
-from planner.ops.types import Formats
 from planner.spec import hf
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
-from planner.spec.question import blocks_of
 from planner.spec.source import compose
 from planner.spec.write import written
 
 TOWERS = CATALOGUE | OTHERS
 PUBLIC = CONFIGS | MORE | TOWERS
 CATALOG = Catalog.standard()
-WIDE = Formats("bf16", "bf16", "bf16", "bf16")
+BLOCKS = functools.partial(CATALOG.find, "block")
 VISION = sorted({key for config in TOWERS.values() for key in config["vision_config"]})
 KEYS = sorted({key for config in PUBLIC.values() for key in config} | {"layer_types", "n_inner"})
 QUANTIZATION = st.fixed_dictionaries(
@@ -87,11 +86,36 @@ def check(config: dict) -> None:
         data, document = compose(text, "config.json")
         if not hf.is_config(data):
             return
-        made = hf.converted(data, document, functools.partial(CATALOG.find, "block"))
+        made = hf.converted(data, document, BLOCKS)
         model = hf.model_of(made)
-        model_graph(model, blocks_of(model, CATALOG), WIDE)
+        sizes(model, CATALOG)
     except PlannerError as error:
-        assert "config.json" in str(error)  # noqa: PT017 - either outcome is right
+        assert str(error).startswith("config.json:")  # noqa: PT017 - either outcome is right
         return
     again = load_text(written(made.data, {"": made.notes}), "model.yaml", "model")
     assert again.model_dump() == model.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("phi-2", {"partial_rotary_factor": 1e308}, "partial_rotary_factor: must be at most"),
+        (
+            "minimax-m2",
+            {"attn_type_list": 1},
+            "attn_type_list: gives some layers another attention",
+        ),
+        ("mamba-codestral-7b", {"num_heads": 7}, "does not build: node 'ssm_scan': 7 heads do not"),
+    ],
+)
+def test_odd_figures_are_told_at_the_config(name, changes, said):
+    with pytest.raises(PlannerError) as caught:
+        measured({**PUBLIC[name], **changes})
+    assert str(caught.value).startswith("config.json:1:")
+    assert said in str(caught.value)
+
+
+def measured(config: dict) -> None:
+    """Import a config, and build its model."""
+    made = hf.converted(*compose(json.dumps(config), "config.json"), BLOCKS)
+    sizes(hf.model_of(made), CATALOG)

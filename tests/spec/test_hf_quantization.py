@@ -45,6 +45,24 @@ def compressed(weights: dict, operands: dict | None = None, **more: object) -> d
     }
 
 
+MX = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"}
+E4M3 = {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}
+
+
+def quark(weight: object, operand: object, layers: dict | None = None, **more: object) -> dict:
+    return {
+        "quant_method": "quark",
+        "global_quant_config": {"weight": weight, "input_tensors": operand, "bias": None},
+        "layer_quant_config": layers or {},
+        "exclude": ["lm_head"],
+        **more,
+    }
+
+
+def torchao(kind: str, **data: object) -> dict:
+    return {"quant_method": "torchao", "quant_type": {"default": {"_type": kind, "_data": data}}}
+
+
 GROUPED = scheme(4, "int", strategy="group", group_size=128)
 
 
@@ -73,6 +91,27 @@ GROUPED = scheme(4, "int", strategy="group", group_size=128)
         ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "NVFP4"}, ("fp8", "fp8", "nvfp4")),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, ("nvfp4", "nvfp4", None)),
         ({"producer": {"name": "modelopt"}, "quant_algo": "NVFP4"}, ("nvfp4", "nvfp4", None)),
+        # vLLM narrows its activations too: ModelOptFp8PbWoLinearMethod
+        ({"quant_method": "modelopt", "quant_algo": "fp8_pb_wo"}, ("fp8_block", "fp8", None)),
+        ({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"}, ("nvfp4", None, None)),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "INT8"}, ("fp8", "fp8", "int8")),
+        (quark(MX, MX), ("mxfp4", "mxfp4", None)),
+        (quark(MX, E4M3), ("mxfp4", "fp8", None)),
+        (quark([{**MX, "group_size": 16}, E4M3], [{**MX, "group_size": 16}, E4M3]), ("nvfp4", "nvfp4", None)),
+        (quark(E4M3, E4M3), ("fp8", "fp8", None)),
+        (quark({**E4M3, "qscheme": "per_block"}, E4M3), ("fp8_block", "fp8", None)),
+        (quark({"dtype": "int8", "qscheme": "per_channel"}, {"dtype": "int8"}), ("int8", "int8", None)),
+        (quark({"dtype": "uint4", "qscheme": "per_group", "group_size": 32}, None), ("int4_g32", None, None)),
+        (
+            quark(E4M3, E4M3, {"*k_proj": {"weight": E4M3, "input_tensors": E4M3, "output_tensors": E4M3}},
+                  export={"kv_cache_group": ["*k_proj"]}),
+            ("fp8", "fp8", "fp8"),
+        ),
+        ({"quant_method": "torchao", "quant_type": "int4_weight_only", "quant_type_kwargs": {"group_size": 64}}, ("int4_g64", None, None)),
+        (torchao("Float8DynamicActivationFloat8WeightConfig"), ("fp8", "fp8", None)),
+        (torchao("Int8WeightOnlyConfig"), ("int8", None, None)),
+        # 32 weights share a scale where nothing is said
+        (torchao("Int8DynamicActivationInt4WeightConfig"), ("int4_g32", "int8", None)),
     ],
 )  # fmt: skip
 def test_a_method_becomes_formats(config, said):
@@ -96,7 +135,17 @@ def test_a_method_becomes_formats(config, said):
         ),
         # QLoRA: 32 / 64 bits where scales are not quantised too
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "scales take 0.5 bits a weight"),
-        ({"quant_method": "gptq", "dynamic": {"-:.*": {}}}, "`dynamic` gives some modules other"),
+        (compressed(scheme(8, "float", group_size=32)), "scales of FP8 weights, one per 32, are"),
+        # HQQ: 16 / 64 bits for a zero point of 16 bits
+        ({"quant_method": "hqq"}, "zero point of 16 bits for 64 weights (0.25 bits a weight)"),
+        (
+            {
+                "quant_method": "torchao",
+                "quant_type": "int8_weight_only",
+                "include_input_output_embeddings": True,
+            },
+            "embedding and LM head are quantised too",
+        ),
         ({"quant_method": "gptq", "lm_head": True}, "the LM head is quantised too"),
     ],
 )
@@ -154,6 +203,77 @@ def test_groups_of_unlike_formats_become_rules():
     }
 
 
+WIDE_ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        # what no target means stays wide, whichever group comes first
+        (
+            compressed(scheme(8, "float")) | {"config_groups": {"a": {"targets": ["re:.*mlp.*"], "weights": scheme(8, "float")}}},
+            {"weights": "fp8", "ignore": WIDE_ATTENTION},
+        ),
+        (
+            compressed(scheme(8, "float"))
+            | {
+                "config_groups": {
+                    "a": {"targets": ["re:.*down_proj"], "weights": GROUPED},
+                    "b": {"targets": ["Linear"], "weights": scheme(8, "float")},
+                }
+            },
+            {"weights": "fp8", "modules": [{"match": "down_proj", "weights": "int4"}]},
+        ),
+        # GPTQModel: `-:` stays wide, `+:` has bits of its own
+        (
+            {"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*o_proj": {}, "+:.*\\.0\\.mlp.*": {"bits": 8}}},
+            {"weights": "int4", "ignore": ["o_proj"],
+             "modules": [{"match": ["gate_proj", "up_proj", "down_proj"], "layers": "0", "weights": "int8"}]},
+        ),
+        (
+            {"quant_method": "auto-round", "bits": 4, "extra_config": {
+                "model.layers.1.mlp.down_proj": {"bits": 16}, ".*q_proj": {"bits": 4, "group_size": 32}}},
+            {"weights": "int4", "modules": [
+                {"match": "down_proj", "layers": "1", "weights": "bf16"}, {"match": "q_proj", "weights": "int4_g32"}]},
+        ),
+        # two modules in NVFP4, one in FP8, all others as they were
+        (
+            {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
+                **{f"model.layers.{layer}.mlp.down_proj": {"quant_algo": "NVFP4", "group_size": 16} for layer in range(4)},
+                **{f"model.layers.{layer}.self_attn.o_proj": {"quant_algo": "FP8"} for layer in range(3)}}},
+            {"weights": "nvfp4", "activations": "nvfp4", "ignore": ["q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"],
+             "modules": [{"match": "o_proj", "layers": "3", "weights": "bf16"},
+                         {"match": "o_proj", "layers": "0..2", "weights": "fp8", "activations": "fp8"}]},
+        ),
+        (
+            quark(E4M3, E4M3, {"*mlp*": {"weight": MX, "input_tensors": MX}}, exclude=["*self_attn*"]),
+            {"weights": "fp8", "activations": "fp8", "ignore": WIDE_ATTENTION,
+             "modules": [{"match": ["gate_proj", "up_proj", "down_proj"], "weights": "mxfp4", "activations": "mxfp4"}]},
+        ),
+        (
+            {"quant_method": "quark", "global_quant_config": {}, "layer_quant_config": {"*mlp*": {"weight": MX}}},
+            {"weights": "mxfp4", "ignore": WIDE_ATTENTION},
+        ),
+        (
+            torchao("ModuleFqnToConfig", module_fqn_to_config={
+                "_default": {"_type": "Int4WeightOnlyConfig", "_data": {}},
+                "model.layers.1.self_attn.q_proj": None,
+                "re:.*down_proj": {"_type": "Int8WeightOnlyConfig"}}),
+            {"weights": "int4", "modules": [
+                {"match": "q_proj", "layers": "1", "weights": "bf16"}, {"match": "down_proj", "weights": "int8"}]},
+        ),
+        (
+            {"quant_method": "hqq", "skip_modules": ["lm_head"], "quant_config": {
+                "mlp.down_proj": {"weight_quant_params": {"nbits": 4, "group_size": 64}},
+                "mlp.up_proj": {"weight_quant_params": {"nbits": 8, "group_size": 64}}}},
+            {"weights": "int4_g64", "ignore": [*WIDE_ATTENTION, "gate_proj"], "modules": [{"match": "up_proj", "weights": "int8"}]},
+        ),
+    ],
+)  # fmt: skip
+def test_modules_have_formats_of_their_own(config, said):
+    assert imported(config).data["quantization"] == said
+
+
 def test_deepseek_and_gpt_oss_as_they_ship():
     assert read(MORE["deepseek-v3"]).data["quantization"] == {
         "weights": "fp8_block",
@@ -184,6 +304,15 @@ def test_every_quantised_model_builds_with_its_formats(tmp_path):
         (compressed(scheme(2, "int")), "weights.num_bits: 2 bits of type 'int' cannot be planned"),
         ({"quant_method": "modelopt", "quant_algo": "W2"}, "quant_algo: 'W2' is unknown (FP8, "),
         ({"quant_method": "compressed-tensors"}, "config_groups: names no group of modules"),
+        (
+            {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "X"},
+            "'X' is unkn",
+        ),
+        (quark({"dtype": "fp6_e3m2"}, None), "weight.dtype: 'fp6_e3m2' cannot be planned"),
+        ({"quant_method": "quark"}, "global_quant_config: gives no module a format of weights"),
+        ({"quant_method": "torchao", "quant_type": {}}, "quant_type: names no way to quantise"),
+        (torchao("UIntXWeightOnlyConfig"), "_type: 'UIntXWeightOnlyConfig' cannot be planned"),
+        ({"quant_method": "hqq", "nbits": 3}, "nbits: weights of 3 bits cannot be planned"),
         (
             compressed(GROUPED, sparsity_config={"format": "sparse-24-bitmask"}),
             "sparsity_config.format: sparse weights cannot be planned",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,12 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
-from planner.cost.kernels.collective import ENGINE_ALL_REDUCE, MODEL, CollectiveShape
+from planner.cost.kernels.collective import (
+    CROSS_DEVICE,
+    ENGINE_ALL_REDUCE,
+    MODEL,
+    CollectiveShape,
+)
 from planner.cost.kernels.types import Constants
 from planner.cost.types import Device
 
@@ -35,18 +41,42 @@ NODE_RANKS = {"gb200": 4, "gb300": 4}
 SWITCHES_BYTES = {"vllm": (8e6,), "sglang": (1.6e7, 3.2e7), "tensorrt-llm": (1.9e9,)}
 """Where engines hand over to NCCL: vLLM from 8 MiB, SGLang from 16 or 32 MiB by version, and
 TensorRT-LLM by cost, with no size of its own. Seen as jumps in the measured times."""
+REWRITTEN = ("sglang", "0.5.12")
+"""Whose tables of older versions are of vLLM's kernel and nothing else: later ones are of its
+rewrite, and vLLM's own of multimem as well. https://github.com/sgl-project/sglang/pull/24363"""
+RAN_IT = ("sglang", "vllm")
+"""Engines that ran that kernel by itself, so that both are priced by those tables."""
+NO_NVLINK = ("l40s", "rtx-pro-6000-server")
+"""GPUs whose ranks meet over PCI Express: there the kernel stayed, and sizes do not decide."""
 
 
 def tables(root: Path, pick: Pick) -> Iterator[Rows]:
-    """The newest table of each GPU, library and engine, split by operator."""
+    """The newest table of each GPU, library and engine, split by operator; of a rewritten
+    all-reduce the newest from before as well.
+    """
     for name in FILES:
         for table in aiconfigurator.newest(root, "comm", name, pick):
             if name == "nccl_perf" and table.engine != "nccl":
                 continue
-            yield from _split(table, engine=name == FILES[0])
+            yield from _split(table, ENGINE_ALL_REDUCE if name == FILES[0] else "")
+    for table in _cross_device(root, pick):
+        yield from _split(table, CROSS_DEVICE)
 
 
-def _split(table: Table, *, engine: bool) -> Iterator[Rows]:
+def _cross_device(root: Path, pick: Pick) -> Iterator[Table]:
+    """Of each GPU with NVLink the last table of vLLM's kernel, for each engine that ran it."""
+    engine, first = REWRITTEN
+    every = aiconfigurator.tables(root, "comm", FILES[0], Pick(pick.gpus, frozenset({engine})))
+    key = aiconfigurator.version_key
+    older = {t.gpu: t for t in every if key(t.version) < key(first)}
+    for gpu, table in older.items():
+        if gpu not in NO_NVLINK:
+            yield from (replace(table, engine=e) for e in RAN_IT if pick.wants(gpu, e))
+
+
+def _split(table: Table, kernel: str) -> Iterator[Rows]:
+    """``kernel`` is the engine's all-reduce that was measured, nothing for a library's."""
+    engine = bool(kernel)
     dtype = "allreduce_dtype" if engine else "nccl_dtype"
     names = ["op_name", "kernel_source", dtype, "num_gpus", "message_size"]
     columns = aiconfigurator.read(table, names)
@@ -55,7 +85,7 @@ def _split(table: Table, *, engine: bool) -> Iterator[Rows]:
     columns["int8"] = columns[dtype] == "int8"
     for operator in sorted(set(columns["op_name"].tolist())):
         mine = columns["op_name"] == operator
-        variant = ENGINE_ALL_REDUCE if engine else VARIANTS[operator]
+        variant = kernel or VARIANTS[operator]
         yield _rows(table, variant, {name: column[mine] for name, column in columns.items()})
 
 
@@ -97,6 +127,8 @@ def _flags(
 
 def starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 – a Starter
     """One start per size at which the engine may hand over: a step has no slope to follow."""
+    if rows.variant == CROSS_DEVICE:
+        return [{"switch_bytes": size} for size in SWITCHES_BYTES["vllm"]]
     if rows.variant != ENGINE_ALL_REDUCE:
         return ()
     return [{"switch_bytes": size} for size in SWITCHES_BYTES.get(rows.engine, ())]

@@ -38,7 +38,7 @@ def engine_import(
     start = servers[which - 1]
     if gpu is not None:
         catalog.find("gpu", gpu)
-    made = engine.deployment(start, catalog, gpu, _step(step))
+    made = engine.deployment(start, catalog, gpu, _step(step), _beside(source))
     others = [
         f"another command stands at {each.at.where}: --which {number}"
         for number, each in enumerate(servers, 1)
@@ -65,11 +65,7 @@ def _servers(text: str, file: str, environment: dict[str, str]) -> list[engine.S
 def _text(source: str) -> tuple[str, str]:
     """The text and its name: a file's where there is one."""
     path = Path(source)
-    try:
-        exists = len(source) < _LONGEST_PATH and path.is_file()
-    except (OSError, ValueError):
-        exists = False
-    if not exists:
+    if not _is_file(source):
         if not source.strip():
             raise UsageError("there is no command line in this", "as in 'vllm serve MODEL'")
         if not any(c.isspace() for c in source.strip()) and len(source) < _LONGEST_PATH:
@@ -84,11 +80,31 @@ def _text(source: str) -> tuple[str, str]:
 _LONGEST_PATH = 1_000
 
 
+def _beside(source: str) -> engine.Beside:
+    """Reads files that a command line names: of a script, those in its folder too."""
+    folder = Path(source).parent if _is_file(source) else Path()
+
+    def read(path: str) -> engine.Places | None:
+        for each in (folder / path, Path(path), folder / Path(path).name):
+            if path and _is_file(str(each)):
+                return engine.Places.of(*_text(str(each)))
+        return None
+
+    return read
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return len(path) < _LONGEST_PATH and Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _variables(given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
+        if not equals or not (name.isidentifier() or name.isdecimal()):
             raise UsageError(f"--env {text[:60]!r} is no NAME=VALUE", "as in --env TP=8")
         found[name] = value
     return found
@@ -98,5 +114,5 @@ def _step(text: str | None) -> Any:
     """What ``--step`` says, read by the rules of a spec. Raises SpecError."""
     if text is None:
         return None
-    data, _ = overrides.apply({}, Document("--step"), [f"step={text}"])
+    data, _ = overrides.apply({}, Document("--step"), [f"step={text}"], "--step")
     return data["step"]

@@ -46,12 +46,25 @@ def _name(file: Path) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", file.stem.lower()).strip("-.") or "model"
 
 
+def _side(text: str, value: str) -> Side:
+    if value.isdecimal():
+        if not 1 <= int(value[:_DIGITS]) == int(value[: _DIGITS + 1]):
+            raise UsageError(f"--axis {text[:60]}: a size is from 1 to 999,999,999")
+        return int(value)
+    if not re.fullmatch(r"[A-Za-z_]\w*", value):
+        raise UsageError(f"--axis {text[:60]}: {value[:30]!r} is no name and no size")
+    return value
+
+
+_DIGITS = 9
+"""Of the largest size that an axis may have."""
+
+
 def _axes(texts: Sequence[str]) -> dict[str, Side]:
     found: dict[str, Side] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals or not value:
             raise UsageError(f"--axis {text} says nothing of an axis", "as in --axis seq=tokens")
-        number = value.strip()
-        found[name.strip()] = int(number) if number.isdecimal() else number
+        found[name.strip()] = _side(text, value.strip())
     return found

@@ -9,8 +9,8 @@ from typing import Any
 
 from planner import units
 from planner.cli.common.output import show, write
-from planner.errors import UsageError
-from planner.graph.build import model_graph
+from planner.errors import SpecError, UsageError
+from planner.graph.build import model_graph, told
 from planner.graph.totals import kv_bytes_per_token, parameters
 from planner.ops.types import Formats
 from planner.report.document import to_json
@@ -52,9 +52,15 @@ def hf_import(file: Path, name: str | None, catalog: Catalog) -> Imported:
 
 
 def sizes(model: ModelSpec, catalog: Catalog) -> dict[str, Any]:
-    """Parameters of a model, those of its tower among them, and bytes of cache a token."""
+    """Parameters of a model, those of its tower among them, and bytes of cache a token.
+
+    Raises SpecError, at the model, for one whose sizes do not suit its blocks.
+    """
     wide = Formats("bf16", "bf16", "bf16", "bf16")
-    graph = model_graph(model, blocks_of(model, catalog), wide)
+    try:
+        graph = model_graph(model, blocks_of(model, catalog), wide)
+    except SpecError as error:
+        raise told(error, model) from error
     whole, alone = parameters(graph), parameters(graph.alone)
     tower = {"tower_parameters": whole - alone} if graph.encoder else {}
     return {"parameters": whole, **tower, "kv_bytes_per_token": kv_bytes_per_token(graph)}
@@ -88,6 +94,8 @@ def _said(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _save(path: Path, text: str, *, force: bool) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", f"as in -o {path / 'spec.yaml'}")
     if path.exists() and not force:
         raise UsageError(f"{path} exists", "--force writes over it")
     try:

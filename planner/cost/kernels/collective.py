@@ -10,12 +10,17 @@ and the library takes the quickest:
     bulk       a3 + h3·(N−1) + w            NCCL's rings, trees and NVLink SHARP
 
 Engines keep their own kernels for messages below a size of theirs, the switch, and hand larger ones
-to NCCL. Left out: more than one node, congestion from other traffic, and the gap between ranks
-that reach the collective at different times.
+to NCCL. The kernel that vLLM wrote and SGLang took over does not choose by time: among more than
+two ranks it goes in two shots from 512 KiB on, among more than four from 256 KiB, where these take
+a multiple of the time (26 us after 9 at eight B200).
+
+Left out: more than one node, congestion from other traffic, and the gap between ranks that reach
+the collective at different times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
@@ -24,6 +29,11 @@ from planner.num import Number, maximum, minimum, where
 
 ENGINE_ALL_REDUCE = "all_reduce_engine"
 """What the engine calls: its own kernels and what it falls back to."""
+CROSS_DEVICE = "all_reduce_cross_device"
+"""The same where these are ``cross_device_reduce_1stage`` and ``_2stage`` alone, by message size:
+vLLM csrc/custom_all_reduce.cuh, SGLang until 0.5.11."""
+_ONE_STAGE_BYTES = (512 * 1024, 256 * 1024)
+"""Below it one stage: of up to four ranks, and of more (custom_all_reduce.cuh ``allreduce``)."""
 
 _SHARP = 8.0
 """Order of the soft minimum and maximum: within 9 % of the hard one at the corner."""
@@ -42,6 +52,10 @@ class CollectiveShape:
     """Called from the host one by one, so never quicker than the host calls."""
     copied: Number = False
     """The caller copies the tensor first, as benchmarks of an in-place operator do."""
+
+
+_Below = Callable[[Number, CollectiveShape, float, Constants], Number]
+"""Time of an engine's own kernels by message size."""
 
 
 def _start(name: str, what: str, typical_us: float) -> Constant:
@@ -84,12 +98,13 @@ _ENGINE = (
 
 VARIANTS = (
     Variant(ENGINE_ALL_REDUCE, _ENGINE),
+    Variant(CROSS_DEVICE, _ENGINE),
     Variant("all_reduce", _NCCL),
     Variant("all_gather", _NCCL),
     Variant("reduce_scatter", _NCCL),
     Variant("all_to_all", _NCCL),
 )
-"""All but the first are NCCL's operators (oneCCL's on Intel)."""
+"""All but the first two are NCCL's operators (oneCCL's on Intel)."""
 
 
 def time_s(
@@ -107,10 +122,11 @@ def time_s(
     """
     link = device.link_bytes_per_s or device.bandwidth_bytes_per_s
     passes = 2.0 if variant.startswith("all_reduce") else 1.0
-    if variant != ENGINE_ALL_REDUCE:
+    if variant not in {ENGINE_ALL_REDUCE, CROSS_DEVICE}:
         wire_s = passes * _wire_s(shape.bytes, shape.ranks, link, values)
         return _soft(_latency_s(wire_s, shape.ranks, values), _bulk_s(wire_s, shape, values))
-    time_s = _engine_s(shape, link, values)
+    below_s = _quickest_s if variant == ENGINE_ALL_REDUCE else _staged_s
+    time_s = _engine_s(shape, link, values, below_s)
     copy_s = 2 * shape.bytes / (values["eta_copy"] * device.bandwidth_bytes_per_s)
     time_s = time_s + copy_s * shape.copied
     return time_s + (_soft(time_s, values["call_s"], _SHARP) - time_s) * shape.eager
@@ -139,15 +155,34 @@ def _bulk_s(wire_s: Number, shape: CollectiveShape, values: Constants) -> Number
     return values["a3_s"] + values["h3_s"] * (shape.ranks - 1) + wire_s
 
 
-def _engine_s(shape: CollectiveShape, link: float, values: Constants) -> Number:
-    """Below the switch the quickest kernel; from it on bulk, and no less than just below."""
+def _engine_s(shape: CollectiveShape, link: float, values: Constants, below_s: _Below) -> Number:
+    """Below the switch the engine's kernels; from it on bulk, and no less than just below."""
     switch = values["switch_bytes"]
     bulk_s = _bulk_s(2 * _wire_s(shape.bytes, shape.ranks, link, values), shape, values)
-    wire_s = 2 * _wire_s(minimum(shape.bytes, switch), shape.ranks, link, values)
-    two_shot_s = values["a2_s"] + values["h2_s"] * (shape.ranks - 1) + values["r2"] * wire_s
-    one_shot_s = _latency_s(wire_s * shape.ranks / 2, shape.ranks, values)
-    small_s = _soft(_soft(one_shot_s, two_shot_s), _bulk_s(wire_s, shape, values))
+    small_s = below_s(minimum(shape.bytes, switch), shape, link, values)
     return where(shape.bytes < switch, small_s, maximum(bulk_s, small_s))
+
+
+def _quickest_s(size: Number, shape: CollectiveShape, link: float, values: Constants) -> Number:
+    wire_s = 2 * _wire_s(size, shape.ranks, link, values)
+    one_shot_s, two_shot_s = _shots_s(wire_s, shape, values)
+    return _soft(_soft(one_shot_s, two_shot_s), _bulk_s(wire_s, shape, values))
+
+
+def _staged_s(size: Number, shape: CollectiveShape, link: float, values: Constants) -> Number:
+    """One stage below a size, two from it on and no less than just below; two ranks take one."""
+    few, many = _ONE_STAGE_BYTES
+    limit = where(shape.ranks <= 4, float(few), float(many))  # noqa: PLR2004 – as the kernel has it
+    limit = where(shape.ranks <= 2, size + 1.0, limit)  # noqa: PLR2004
+    below, _ = _shots_s(2 * _wire_s(minimum(size, limit), shape.ranks, link, values), shape, values)
+    _, above = _shots_s(2 * _wire_s(size, shape.ranks, link, values), shape, values)
+    return where(size < limit, below, maximum(above, below))
+
+
+def _shots_s(wire_s: Number, shape: CollectiveShape, values: Constants) -> tuple[Number, Number]:
+    """In one shot and in two."""
+    two_shot_s = values["a2_s"] + values["h2_s"] * (shape.ranks - 1) + values["r2"] * wire_s
+    return _latency_s(wire_s * shape.ranks / 2, shape.ranks, values), two_shot_s
 
 
 def _soft(first: Number, second: Number, order: float = -_SHARP) -> Number:

@@ -142,9 +142,10 @@ class _Writer:
         """Experts over all replicas: as ranks of one server."""
         if "expert_parallel" in self.paths:
             return tensor, data, expert
-        if self._say("attention_dp"):
+        spread = self.line.attention_in_all
+        if not (spread and tensor > 1) and self._say("attention_dp"):
             self._say("parallel.expert", str(expert))
-            return tensor * data, data, 1
+            return tensor * data, 1 if spread else data, 1
         self.unsaid.append(f"parallel.data={data} with experts over all replicas")
         return tensor, 1, 1
 

@@ -11,6 +11,7 @@ from planner.importers.engine.given import Given
 from planner.importers.engine.table import (
     Field,
     Flag,
+    Included,
     Option,
     Silent,
     Turns,
@@ -20,6 +21,7 @@ from planner.importers.engine.table import (
 from planner.registry import nearest
 
 Kind = Literal["set", "silent", "unmodelled", "unknown"]
+_NO_FILE = "that file is not here, and its options are not read"
 _SILENT = "changes nothing that is planned"
 
 
@@ -54,6 +56,8 @@ class Fields:
             self._note(given, "silent", _SILENT)
         elif isinstance(option.effect, Unmodelled):
             self._note(given, "unmodelled", option.effect.why)
+        elif isinstance(option.effect, Included):
+            self._note(given, "unmodelled", _NO_FILE)
         elif isinstance(option.effect, Turns):
             self._turn(given, option.effect)
         elif isinstance(option.effect, Field | Flag):
@@ -115,14 +119,15 @@ class Fields:
             self._note(given, "unknown", "a word that belongs to no option")
             return
         near = nearest(given.name, self.known)
-        hint = f"unknown; did you mean --{near}?" if near else "unknown"
+        dashes = "--" if given.word.text.startswith("-") else ""
+        hint = f"unknown; did you mean {dashes}{near}?" if near else "unknown"
         self._note(given, "unknown", hint)
 
     def _note(self, given: Given, kind: Kind, becomes: str) -> None:
         value = given.text if given.name else ""
         word = given.word.text.split("=")[0] if given.name else given.word.text
         if "." in given.name and "." not in word:
-            word = f"--{given.name}"
+            word = f"--{given.name}" if word.startswith("-") else given.name
         self.rows.append(Row(given.word.where, word, value, kind, becomes))
 
     def _fault(self, given: Given, message: str, hint: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.importers.engine.dockerfile import docker_commands, is_dockerfile
 from planner.importers.engine.manifest import is_manifest, manifest_commands
@@ -25,6 +25,8 @@ class Start:
     """The first word of it."""
     environment: Mapping[str, str]
     version: str | None = None
+    files: Mapping[str, Places] = field(default_factory=dict)
+    """Files that the text around it writes."""
 
 
 _MODULES = {
@@ -75,11 +77,12 @@ def _start(command: Command, installed: Mapping[str, str]) -> Start | None:
                 environment = {**command.environment, **_set_before(command.words[:index])}
                 images = [command.image or "", *(each.text for each in command.words[: index + 1])]
                 version = _version(images) or installed.get(engine)
-                return Start(engine, verb, command.words[rest:], word, environment, version)
+                words = command.words[rest:]
+                return Start(engine, verb, words, word, environment, version, command.files)
     if command.image and _IMAGE.search(command.image) and _serves(command.words):
         first = command.words[0]
-        version = _version([command.image])
-        return Start("vllm", "serve", command.words, first, command.environment, version)
+        version, around = _version([command.image]), command.environment
+        return Start("vllm", "serve", command.words, first, around, version, command.files)
     return None
 
 

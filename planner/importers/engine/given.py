@@ -51,7 +51,7 @@ def read(words: Sequence[Word], known: Mapping[str, Option]) -> Iterator[Given]:
             index += 1
             continue
         given, used = _option(words, index, known)
-        yield from _nested(given, known)
+        yield from nested(given, known)
         index += used
 
 
@@ -65,7 +65,7 @@ def _option(words: Sequence[Word], index: int, known: Mapping[str, Option]) -> t
     if option is None and found.startswith("no-") and found[3:] in known:
         option, switched = known[found[3:]], False
     if option is None:
-        option = _below(found, known)
+        option = below(found, known)
     if equals:
         start = Word(value, word.where, word.missing)
         return Given(word, found, (start,), option, switched), 1
@@ -73,7 +73,7 @@ def _option(words: Sequence[Word], index: int, known: Mapping[str, Option]) -> t
     return Given(word, found, following, option, switched), 1 + len(following)
 
 
-def _below(name: str, known: Mapping[str, Option]) -> Option | None:
+def below(name: str, known: Mapping[str, Option]) -> Option | None:
     """An option below one that takes JSON: ``-O.mode``, ``--compilation-config.mode``."""
     head, dot, rest = name.partition(".")
     above = known.get(head)
@@ -99,7 +99,7 @@ def _following(words: Sequence[Word], option: Option | None, *, switched: bool) 
     return tuple(values[:1]) if values and values[0].text.lower() in _TRUTHS else ()
 
 
-def _nested(given: Given, known: Mapping[str, Option]) -> Iterator[Given]:
+def nested(given: Given, known: Mapping[str, Option]) -> Iterator[Given]:
     """An option that takes JSON, as one for each key in it; others as they are."""
     option = given.option
     if option is None or not isinstance(option.effect, Nested):

@@ -27,10 +27,26 @@ def is_manifest(text: str, file: str) -> bool:
 def manifest_commands(text: str, file: str, given: Mapping[str, str]) -> tuple[Command, ...]:
     """The command of every container. Raises SpecError for text that is no YAML."""
     found: list[Command] = []
-    for data, document in documents(text, file):
+    read = documents(text, file)
+    files: dict[str, Places] = {}
+    for data, document in read:
+        files |= _config_map(data, document)
+    for data, document in read:
         for container, path in _containers(data, (), 0):
-            found += _Container(container, path, document, given).commands()
+            commands_of = _Container(container, path, document, given).commands()
+            found += (replace(each, files={**files, **each.files}) for each in commands_of)
     return tuple(found)
+
+
+def _config_map(data: Any, document: Document) -> dict[str, Places]:
+    """The files of a ConfigMap, by their names."""
+    held = data.get("data") if isinstance(data, dict) and data.get("kind") == "ConfigMap" else None
+    pairs = held.items() if isinstance(held, dict) else ()
+    return {
+        str(name): _places(document, text, ("data", name))
+        for name, text in pairs
+        if isinstance(text, str)
+    }
 
 
 def _containers(data: Any, path: Path, depth: int) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -85,23 +101,10 @@ class _Container:
         return Word(expanded, self._where(path), missing)
 
     def _where(self, path: Path) -> Where:
-        mark = self.document.marks.get(path)
-        if mark is None:
-            return Where(self.document.file)
-        return Where(self.document.file, mark.value_line, mark.value_column)
+        return _where(self.document, path)
 
     def _places(self, text: str, path: Path) -> Places:
-        """Where the characters of a scalar stand, as near as YAML's folding lets one tell."""
-        where = self._where(path)
-        lines = self.document.lines
-        line = lines[where.line - 1] if 0 < where.line <= len(lines) else ""
-        written = line[where.column - 1 :]
-        if written.startswith("|"):
-            first = next((row for row in lines[where.line :] if row.strip()), "")
-            indent = len(first) - len(first.lstrip(" "))
-            return Places.of(text, where.file, where.line + 1, 1 + indent, indent)
-        shift = 1 if written[:1] in ("'", '"') else 0
-        return Places.of(text, where.file, where.line, where.column + shift)
+        return _places(self.document, text, path)
 
     def _unwrapped(self, command: Command) -> tuple[Command, ...]:
         """The commands of ``sh -c SCRIPT``; the command itself where it is none."""
@@ -122,6 +125,26 @@ class _Container:
             self.path,
         )
         return commands(self._places(script.text, path), self.environment)
+
+
+def _where(document: Document, path: Path) -> Where:
+    mark = document.marks.get(path)
+    if mark is None:
+        return Where(document.file)
+    return Where(document.file, mark.value_line, mark.value_column)
+
+
+def _places(document: Document, text: str, path: Path) -> Places:
+    """Where the characters of a scalar stand, as near as YAML's folding lets one tell."""
+    where, lines = _where(document, path), document.lines
+    line = lines[where.line - 1] if 0 < where.line <= len(lines) else ""
+    written = line[where.column - 1 :]
+    if written.startswith("|"):
+        first = next((row for row in lines[where.line :] if row.strip()), "")
+        indent = len(first) - len(first.lstrip(" "))
+        return Places.of(text, where.file, where.line + 1, 1 + indent, indent)
+    shift = 1 if written[:1] in ("'", '"') else 0
+    return Places.of(text, where.file, where.line, where.column + shift)
 
 
 def _environment(data: Mapping[str, Any]) -> dict[str, str]:

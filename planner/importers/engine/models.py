@@ -13,7 +13,7 @@ from planner.spec.catalog import Catalog
 from planner.spec.types import ModelSpec
 
 _ID = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)")
-_ROLE = re.compile(r"-(?:instruct|it|chat|hf|base|\d{4})$")
+_ROLE = re.compile(r"-(?:instruct|it|chat|hf|base|\d{4})(?=$|-v\d)")
 
 
 @dataclass(frozen=True)

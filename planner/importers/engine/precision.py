@@ -24,6 +24,9 @@ METHODS: dict[str, Formats] = {
     "w8a8-int8": ("int8", "int8"),
 }
 """Values of ``--quantization``, but for those where the checkpoint decides."""
+_OF_CHECKPOINTS = (
+    "compressed-tensors", "quark", "torchao", "hqq", "modelopt-mixed", "auto", "none", "null"
+)  # fmt: skip
 
 _WIDE: dict[str, DType] = {
     **dict.fromkeys(("bfloat16", "bf16"), "bf16"),
@@ -72,7 +75,7 @@ def _known(text: str, words: dict[str, DType]) -> DType | None:
 def method(text: str) -> Formats | None:
     """``--quantization``; None where the checkpoint decides. Raises ValueError with a sentence."""
     word = text.lower().replace("_", "-")
-    if word in ("compressed-tensors", "auto", "none", "null"):
+    if word in _OF_CHECKPOINTS:
         return None
     if word not in METHODS:
         raise ValueError(f"{text[:40]!r} is no quantisation known here")

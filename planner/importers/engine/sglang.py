@@ -8,14 +8,15 @@ from __future__ import annotations
 from planner.importers.engine.precision import cache, method, wide
 from planner.importers.engine.table import (
     Field,
+    Included,
     Line,
     options,
     register,
     share,
     silent,
+    size,
     truth,
     unmodelled,
-    whole,
 )
 
 register(
@@ -26,22 +27,23 @@ register(
                 *options(
                     {
                         "model-path|model": Field("model", str),
-                        "tensor-parallel-size|tp-size|tp": Field("parallel.tensor", whole),
-                        "pipeline-parallel-size|pp-size|pp": Field("parallel.pipeline", whole),
-                        "data-parallel-size|dp-size|dp": Field("parallel.data", whole),
-                        "nnodes": Field("nodes", whole),
-                        "expert-parallel-size|ep-size|ep": Field("parallel.expert", whole),
-                        "decode-context-parallel-size|dcp-size": Field("parallel.context", whole),
+                        "tensor-parallel-size|tp-size|tp": Field("parallel.tensor", size),
+                        "pipeline-parallel-size|pp-size|pp": Field("parallel.pipeline", size),
+                        "data-parallel-size|dp-size|dp": Field("parallel.data", size),
+                        "nnodes": Field("nodes", size),
+                        "expert-parallel-size|ep-size|ep": Field("parallel.expert", size),
+                        "decode-context-parallel-size|dcp-size": Field("parallel.context", size),
                         "dtype": Field("dtype", wide),
                         "quantization": Field("quantization", method),
                         "kv-cache-dtype": Field("precision.kv_cache", cache),
                         "mem-fraction-static": Field("memory.utilization", share),
-                        "input-len": Field("workload.input", whole),
-                        "output-len": Field("workload.output", whole),
-                        "batch-size|batch": Field("workload.batch", whole),
+                        "input-len": Field("workload.input", size),
+                        "output-len": Field("workload.output", size),
+                        "batch-size|batch": Field("workload.batch", size),
                         "served-model-name": Field("name", str),
                     }
                 ),
+                *options({"config": Included()}),
                 *options({"enable-dp-attention": Field("attention_dp", truth)}, "switch"),
                 *unmodelled(
                     "say it by `speculation`; its acceptance stands in no command line",
@@ -62,7 +64,7 @@ register(
                     "disaggregation-transfer-backend hicache-ratio hicache-size "
                     "hicache-write-policy load-format moe-dense-tp-size nsa-prefill-backend "
                     "nsa-decode-backend kv-canary attention-context-parallel-size "
-                    "prefill-max-requests nccl-port-range config",
+                    "prefill-max-requests nccl-port-range",
                 ),
                 *unmodelled(
                     "what it changes in a step is not described",

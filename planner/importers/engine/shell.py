@@ -14,7 +14,8 @@ from planner.importers.engine.words import Command, Places, Word
 
 _OPERATORS = frozenset(";&|()<>\n")
 _HEREDOC = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_][\w.-]*)\2")
-_REDIRECT = re.compile(r"\d*(?:>>|>\||>&|<&|>|<<<|<)(?:\s*&?\S+)?")
+_TARGET = r"&?(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s<>|&;()]+)"
+_REDIRECT = re.compile(rf"(\d*)(>>|>\||>&|<&|>|<<<|<)(?:[ \t]*({_TARGET}))?")
 _ASSIGNED = re.compile(rf"({NAME})(\+?)=")
 _KEYWORDS = frozenset(
     ("then", "do", "else", "elif", "if", "while", "until", "{", "}", "!", "fi", "done")
@@ -51,7 +52,10 @@ class _Reader:
         self.found: list[Command] = []
         self.words: list[Word] = []
         self.word = _Open()
-        self.heredocs: list[tuple[str, bool]] = []
+        self.heredocs: list[re.Match[str]] = []
+        self.target: str | None = None
+        """The file that the commands of this line write to."""
+        self.files: dict[str, Places] = {}
         self.array: str | None = None
         self.count = 0
 
@@ -134,12 +138,14 @@ class _Reader:
             return None
         if heredoc := _HEREDOC.match(self.text, index):
             self._end_word()
-            self.heredocs.append((heredoc[3], bool(heredoc[1])))
+            self.heredocs.append(heredoc)
             return heredoc.end()
         found = _REDIRECT.match(self.text, index)
         if found is None or self.array is not None:
             return None
         self._end_word()
+        if found[2] in (">", ">>", ">|") and found[1] in ("", "1") and found[3]:
+            self.target = self.variables.expand(found[3].strip("'\""))[0]
         return found.end()
 
     def _operator(self, index: int, character: str) -> int:
@@ -151,9 +157,11 @@ class _Reader:
                 self._end_array()
             return index + 1
         self._end_command()
-        if character == "\n" and self.heredocs:
-            return self._skip_heredocs(index + 1)
-        return index + 1
+        if character != "\n":
+            return index + 1
+        after = self._skip_heredocs(index + 1) if self.heredocs else index + 1
+        self.target = None
+        return after
 
     def _opens_array(self) -> bool:
         text = "".join(piece.text for piece in self.word.pieces)
@@ -171,15 +179,29 @@ class _Reader:
         self.array, self.words = None, self._before
 
     def _skip_heredocs(self, index: int) -> int:
-        for word, tabs in self.heredocs:
+        for opened in self.heredocs:
+            start, lines = index, []
             while index < len(self.text):
                 end = self._line_end(index)
                 line = self.text[index:end].rstrip("\r")
                 index = end + 1
-                if (line.lstrip("\t") if tabs else line) == word:
+                line = line.lstrip("\t") if opened[1] else line
+                if line == opened[3]:
                     break
+                lines.append(line)
+            self._keep(start, "\n".join(lines), raw=bool(opened[2]))
         self.heredocs = []
         return min(index, len(self.text))
+
+    def _keep(self, start: int, body: str, *, raw: bool) -> None:
+        """A heredoc as the file that it is written to, with variables unless its word is quoted."""
+        if self.target is None:
+            return
+        where = self.places.at(start)
+        text = body if raw else self.variables.expand(body)[0]
+        self.files[self.target] = Places.of(
+            text, where.file, where.line, where.column, self.places.indent
+        )
 
     def _end_word(self) -> None:
         if self.word.start < 0:
@@ -201,5 +223,7 @@ class _Reader:
                     self.variables.set_text(found[1], word, found.end(), more=bool(found[2]))
             if all(assigned) or words[0].text != "env":
                 return
+        if words and words[0].text == "tee":
+            self.target = words[-1].text
         if words:
-            self.found.append(Command(tuple(words), self.variables.texts()))
+            self.found.append(Command(tuple(words), self.variables.texts(), None, self.files))

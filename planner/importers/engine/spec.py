@@ -9,11 +9,12 @@ from typing import Any
 
 from planner.errors import Fault
 from planner.importers.engine import models
+from planner.importers.engine.config_file import Beside, contents, options_in
 from planner.importers.engine.draft import Fields, Row
 from planner.importers.engine.find import Start
 from planner.importers.engine.given import Given, read
-from planner.importers.engine.table import LINES, Line, options_of
-from planner.importers.engine.words import Refused, Word
+from planner.importers.engine.table import LINES, Included, Line, options_of
+from planner.importers.engine.words import Places, Refused, Word
 from planner.spec.catalog import Catalog
 from planner.spec.deployment import GAP
 
@@ -31,9 +32,16 @@ class Engine:
     notes: tuple[str, ...]
 
 
-def deployment(start: Start, catalog: Catalog, gpu: str | None, step: Any = None) -> Engine:
+def deployment(
+    start: Start,
+    catalog: Catalog,
+    gpu: str | None,
+    step: Any = None,
+    beside: Beside | None = None,
+) -> Engine:
     """The deployment of a command line. ``gpu`` and ``step`` are what it cannot say.
 
+    Files of options that it names are those that the text around it writes, else ``beside``.
     Raises Refused with every value that cannot be read, each at its place.
     """
     backend = catalog.find("backend", start.engine)
@@ -41,18 +49,26 @@ def deployment(start: Start, catalog: Catalog, gpu: str | None, step: Any = None
     assert line is not None
     known = options_of(line, backend)
     fields = Fields(known)
-    for given in _all(start, line, known, fields):
+    for given in _all(start, line, known, fields, beside):
         fields.take(given)
     if "model" not in fields.values and not fields.faults:
         hint = "as in --model ORG/NAME"
         fields.faults.append(Fault(start.at.where, f"{start.verb} names no model", hint))
     if fields.faults:
         raise Refused(fields.faults)
-    return _Spec(start, fields, catalog).made(gpu, step)
+    return _Spec(start, line, fields, catalog).made(gpu, step)
 
 
-def _all(start: Start, line: Line, known: Mapping[str, Any], fields: Fields) -> list[Given]:
-    """Options of the environment and of the line; the first word that is none is the model."""
+def _all(
+    start: Start,
+    line: Line,
+    known: Mapping[str, Any],
+    fields: Fields,
+    beside: Beside | None,
+) -> list[Given]:
+    """Options of the environment, of the line, whose first word that is none is the model, and of
+    files that it names.
+    """
     found: list[Given] = []
     for name, value in start.environment.items():
         option = line.variables.get(name)
@@ -62,22 +78,32 @@ def _all(start: Start, line: Line, known: Mapping[str, Any], fields: Fields) -> 
         elif name.startswith(line.prefixes):
             row = Row(start.at.where, name, value, "unknown", "environment is not read")
             fields.rows.append(row)
-    model_given = False
+    model_given, included = False, list[Given]()
     for given in read(start.words, known):
         if not given.name and not model_given:
             model_given = True
             named = Word("model", given.word.where)
             found.append(Given(named, "model", given.values, known["model"]))
+        elif text := _included(given, start, beside):
+            included += options_in(text, known)
         else:
             found.append(given)
-    return found
+    return [*found, *included] if line.file_wins else [*included, *found]
+
+
+def _included(given: Given, start: Start, beside: Beside | None) -> Places | None:
+    """The file of options that an option names, if it is one and the file is known."""
+    if given.option is None or not isinstance(given.option.effect, Included) or given.missing:
+        return None
+    return contents(given.text, start.files, beside)
 
 
 class _Spec:
     """Makes the deployment of what was read."""
 
-    def __init__(self, start: Start, fields: Fields, catalog: Catalog) -> None:
+    def __init__(self, start: Start, line: Line, fields: Fields, catalog: Catalog) -> None:
         self.start = start
+        self.line = line
         self.values = fields.values
         self.fields = fields
         self.notes: list[str] = []
@@ -124,6 +150,8 @@ class _Spec:
         expert = self.values.get("parallel.expert", 1)
         if self.values.get("expert_parallel"):
             expert = tensor * data * self.values.get("parallel.prefill_context", 1)
+        if self.values.get("attention_dp") and self.line.attention_in_all:
+            data = tensor
         if self.values.get("attention_dp") and data > 1 and tensor % data == 0:
             self.notes.append(
                 f"attention runs {data} times in the {tensor} ranks: tensor {tensor // data} "
@@ -160,8 +188,7 @@ class _Spec:
 
     def _cuts_experts(self) -> bool:
         """Whether data replicas hold parts of one set of experts, none being shared out."""
-        line = LINES.get(self.start.engine)
-        cuts = bool(line and line.replicas_cut_experts) or bool(self.values.get("attention_dp"))
+        cuts = self.line.replicas_cut_experts or bool(self.values.get("attention_dp"))
         return cuts and self.model.experts
 
     def _precision(self) -> dict[str, Any]:

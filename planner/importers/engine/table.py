@@ -57,7 +57,12 @@ class Nested:
     """JSON whose keys are options of their own, below this one's name."""
 
 
-Effect = Field | Flag | Turns | Silent | Unmodelled | Nested
+@dataclass(frozen=True)
+class Included:
+    """A file whose lines are options."""
+
+
+Effect = Included | Field | Flag | Turns | Silent | Unmodelled | Nested
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,10 @@ class Line:
     """Whether data replicas cut routed experts among themselves where nothing else is asked."""
     spreads: str = ""
     """How one server is started on several nodes."""
+    file_wins: bool = False
+    """Whether options of a file come over those of the command line."""
+    attention_in_all: bool = False
+    """Whether data-parallel attention runs once in each of the tensor-parallel ranks."""
     fp8_cache: str = "fp8"
     """Its word for a KV cache in FP8."""
 
@@ -137,7 +146,7 @@ def options_of(line: Line, backend: BackendSpec) -> dict[str, Option]:
 def _described(backend: BackendSpec) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for name, spec in backend.flags.items():
-        if written := spelt(spec):
+        if written := spelt(spec) or in_file(spec):
             shape: Shape = "switch" if spec.type == "bool" else "value"
             full = normal(written)
             same = found[full].effect if full in found else None
@@ -152,6 +161,12 @@ def spelt(spec: FlagSpec) -> str | None:
     return found[0] if found else None
 
 
+def in_file(spec: FlagSpec) -> str | None:
+    """A flag as a file of options has it, below others with dots; None for one that is in none."""
+    found = re.match(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*(?=\s|$)", spec.spelling or "")
+    return found[0] if found else None
+
+
 def whole(text: str) -> int:
     """A whole number, also as vLLM takes it: ``32k`` is 32,000, ``32K`` 32,768, ``1.5M`` binary."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([kKmMgG]?)", text)
@@ -162,6 +177,14 @@ def whole(text: str) -> int:
     if number != int(number):
         raise ValueError(f"{text[:40]!r} is no whole number")
     return int(number)
+
+
+def size(text: str) -> int:
+    """A whole number of at least one. Raises ValueError with a sentence."""
+    number = whole(text)
+    if number < 1:
+        raise ValueError("must be at least 1")
+    return number
 
 
 def share(text: str) -> float:

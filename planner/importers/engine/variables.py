@@ -11,7 +11,7 @@ from planner.importers.engine.words import Word
 
 NAME = r"[A-Za-z_]\w*"
 _BRACED = re.compile(
-    rf"\$\{{({NAME})(\[[@*]\])?(?::?([-+=?])([^}}]*))?\}}|\$({NAME})|\$\(({NAME})\)"
+    rf"\$\{{({NAME}|[0-9])(\[[@*]\])?(?::?([-+=?])([^}}]*))?\}}|\$({NAME}|[0-9])|\$\(({NAME})\)"
 )
 _DEEPEST = 8
 _LONGEST = 20_000
@@ -72,7 +72,7 @@ class Variables:
                 value, inner = self.expand(word, depth + 1)
                 missing.extend([inner] if inner else [])
             if value is None:
-                missing.append(name)
+                missing.append(f"${name}" if name.isdecimal() else name)
                 return found[0]
             if name in self.unset:
                 missing.append(self.unset[name])

@@ -9,6 +9,7 @@ from planner.importers.engine.items import no_items
 from planner.importers.engine.precision import cache, method, wide
 from planner.importers.engine.table import (
     Field,
+    Included,
     Line,
     Nested,
     Turns,
@@ -16,9 +17,9 @@ from planner.importers.engine.table import (
     register,
     share,
     silent,
+    size,
     truth,
     unmodelled,
-    whole,
 )
 
 register(
@@ -29,24 +30,25 @@ register(
                 *options(
                     {
                         "model": Field("model", str),
-                        "tensor-parallel-size|tp": Field("parallel.tensor", whole),
-                        "pipeline-parallel-size|pp": Field("parallel.pipeline", whole),
-                        "data-parallel-size|dp": Field("parallel.data", whole),
-                        "data-parallel-size-local|dpl": Field("local_data", whole),
-                        "nnodes|n": Field("nodes", whole),
-                        "decode-context-parallel-size|dcp": Field("parallel.context", whole),
+                        "tensor-parallel-size|tp": Field("parallel.tensor", size),
+                        "pipeline-parallel-size|pp": Field("parallel.pipeline", size),
+                        "data-parallel-size|dp": Field("parallel.data", size),
+                        "data-parallel-size-local|dpl": Field("local_data", size),
+                        "nnodes|n": Field("nodes", size),
+                        "decode-context-parallel-size|dcp": Field("parallel.context", size),
                         "prefill-context-parallel-size|pcp": Field(
-                            "parallel.prefill_context", whole
+                            "parallel.prefill_context", size
                         ),
                         "dtype": Field("dtype", wide),
                         "quantization|q": Field("quantization", method),
                         "kv-cache-dtype": Field("precision.kv_cache", cache),
                         "gpu-memory-utilization": Field("memory.utilization", share),
-                        "input-len": Field("workload.input", whole),
-                        "output-len": Field("workload.output", whole),
-                        "batch-size": Field("workload.batch", whole),
+                        "input-len": Field("workload.input", size),
+                        "output-len": Field("workload.output", size),
+                        "batch-size": Field("workload.batch", size),
                         "compilation-config|O|cc": Nested(),
                         "limit-mm-per-prompt": Turns("language_model_only", no_items),
+                        "config": Included(),
                     }
                 ),
                 *options({"served-model-name": Field("name", str)}, "many"),
@@ -74,7 +76,7 @@ register(
                     "kv-cache-memory-bytes max-num-partial-prefills long-prefill-token-threshold "
                     "all2all-backend|all-to-all-backend moe-backend "
                     "block-size max-seq-len-to-capture "
-                    "cudagraph-capture-sizes config "
+                    "cudagraph-capture-sizes "
                     "optimization-level speculative-draft-tensor-parallel-size "
                     "mm-encoder-tp-mode eplb-config additional-config attention-config "
                     "kernel-config load-format",

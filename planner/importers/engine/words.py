@@ -27,6 +27,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
     """The container image it runs in, where the text says so."""
+    files: Mapping[str, Places] = field(default_factory=dict)
+    """Files that the text around it writes, by the paths it writes them to."""
 
 
 class Refused(PlannerError):  # noqa: N818 - a text is refused, not in error
@@ -55,6 +57,11 @@ class Places:
         """The places of a text whose first character stands at ``line`` and ``column``."""
         breaks = [index + 1 for index, character in enumerate(text) if character == "\n"]
         return cls(text, file, line, column, indent, (0, *breaks))
+
+    def place(self, line: int, column: int) -> Where:
+        """The place in the file of a line and column of the text, both from one."""
+        start = self.column if line == 1 else 1 + self.indent
+        return Where(self.file, self.line + line - 1, start + column - 1)
 
     def at(self, index: int) -> Where:
         """The place of the character at ``index``."""

@@ -47,13 +47,11 @@ def _package() -> Any:
 
 
 def _loaded(onnx: Any, file: Path) -> Any:
-    from google.protobuf.message import DecodeError
-
     try:
         model = onnx.load(str(file), load_external_data=False)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (DecodeError, ValueError, RuntimeError) as error:
+    except Exception as error:
         raise UsageError(f"{file} is no ONNX model", "it cannot be decoded") from error
     if not model.graph.node and not model.opset_import:
         raise UsageError(f"{file} is no ONNX model", "it is empty or holds something else")

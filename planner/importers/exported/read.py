@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,10 @@ from planner.importers.exported.types import Export, Side, Step
 
 _NAMED = 3
 """Steps that a refusal names of each operator."""
+
+
+_AXES = 12
+"""Names of axes that a hint lists."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,27 @@ class Found:
 def converted(export: Export, name: str, source: str, options: Options) -> Found:
     """The model spec of an exported graph.
 
-    Raises UsageError with every operator that no node of a plan is for.
+    Raises UsageError with every operator that no node of a plan is for, and for an axis that the
+    export does not have.
     """
+    _check_axes(export, options.axes)
     emission, outputs, written = emitted(export, source, options)
     blocks, sequence = sequence_of(emission, written)
     data = model_data(emission, blocks, sequence, {"name": name, "title": name, "source": source})
     return Found(data, tuple(notes_of(emission, outputs)), _facts(emission))
+
+
+def _check_axes(export: Export, axes: Mapping[str, Side]) -> None:
+    """Refuse what is said of an axis that no tensor has. Raises UsageError."""
+    values = (*(export.values[name] for name in export.inputs if name in export.values),)
+    inputs = {side: None for value in values for side in value.sides or () if isinstance(side, str)}
+    every = {s for value in export.values.values() for s in value.sides or () if isinstance(s, str)}
+    known = every | {word for side in every for word in re.findall(r"[A-Za-z_]\w*", side)}
+    for name in axes:
+        if name not in known:
+            shown = ", ".join(list(inputs)[:_AXES])
+            hint = f"its inputs have {shown}" if shown else "all sides of its inputs are numbers"
+            raise UsageError(f"--axis {name[:60]}: no axis is called so", hint)
 
 
 def emitted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from planner.spec.hf import families, schemes, towers
+from planner.spec.hf import families, gptq, quark, schemes, torchao, towers
 from planner.spec.hf.convert import Imported, converted, is_config
 from planner.spec.hf.registry import ARCHITECTURES
 from planner.spec.hf.tower import TOWERS
@@ -19,7 +19,18 @@ for _folder in (families, towers):
     for _module in pkgutil.iter_modules(_folder.__path__):
         importlib.import_module(f"{_folder.__name__}.{_module.name}")
 
-__all__ = ["ARCHITECTURES", "TOWERS", "Imported", "converted", "is_config", "model_of", "schemes"]
+__all__ = [
+    "ARCHITECTURES",
+    "TOWERS",
+    "Imported",
+    "converted",
+    "gptq",
+    "is_config",
+    "model_of",
+    "quark",
+    "schemes",
+    "torchao",
+]
 
 
 def model_of(imported: Imported) -> ModelSpec:

@@ -80,12 +80,15 @@ class Config:
         return self.count(key, 1)
 
     def number(self, key: str, default: float) -> float:
-        """A number."""
+        """A number no further from nought than `LARGEST`."""
         value = self.get(key)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(key, f"expected a number, got {shown(value)}")
+            return default
+        if not abs(value) <= LARGEST:
+            self.refuse(key, f"must be at most {LARGEST:,}, got {shown(value)}")
             return default
         return float(value)
 

@@ -109,11 +109,37 @@ def means(pattern: str, name: str) -> bool:
 
 def meant(patterns: Sequence[str], layers: Sequence[Layer]) -> dict[str, frozenset[int]]:
     """Nodes that patterns mean, and in which layers."""
+    others = [each for each in patterns if each.startswith(_REGEX) or "*" in each]
+    plain = {each.strip(".") for each in patterns} - {each.strip(".") for each in others}
     found: dict[str, set[int]] = {}
     for layer in layers:
         for node in layer.nodes:
             names = list(names_of(node, layer.number))
-            if any(means(pattern, name) for pattern in patterns for name in names):
+            if any(not plain.isdisjoint(_within(name)) for name in names) or any(
+                means(pattern, name) for pattern in others for name in names
+            ):
+                found.setdefault(node, set()).add(layer.number)
+    return {node: frozenset(numbers) for node, numbers in found.items()}
+
+
+def _within(name: str) -> Iterator[str]:
+    """Every part of a module's name that a plain pattern may be: whole words in their order."""
+    words = name.split(".")
+    for start in range(len(words)):
+        for end in range(start + 1, len(words) + 1):
+            yield ".".join(words[start:end])
+
+
+def unaimed(
+    aimed: Mapping[str, frozenset[int]],
+    kept: Mapping[str, frozenset[int]],
+    layers: Sequence[Layer],
+) -> dict[str, frozenset[int]]:
+    """Nodes that stay wide: those kept, and those that no target means."""
+    found: dict[str, set[int]] = {node: set(numbers) for node, numbers in kept.items()}
+    for layer in layers:
+        for node in layer.nodes:
+            if layer.number not in aimed.get(node, ()):
                 found.setdefault(node, set()).add(layer.number)
     return {node: frozenset(numbers) for node, numbers in found.items()}
 

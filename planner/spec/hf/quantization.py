@@ -16,7 +16,10 @@ _GROUPED: dict[int, DType] = {128: "int4", 64: "int4_g64", 32: "int4_g32"}
 
 @dataclass(frozen=True)
 class Other:
-    """Modules in formats of their own, by the patterns a checkpoint names them with."""
+    """Modules in formats of their own, by the patterns a checkpoint names them with.
+
+    Of patterns that mean the same module the first counts.
+    """
 
     patterns: tuple[str, ...]
     weights: DType | None
@@ -37,10 +40,16 @@ class Stored:
     """Patterns of modules that stay wide, as the checkpoint names them."""
     others: tuple[Other, ...] = ()
     targets: tuple[str, ...] = ()
-    """Patterns of the modules that are quantised, or `Linear`; empty for all."""
+    """Patterns of the modules in the formats above; empty for all. Others stay wide."""
     text_only: bool = False
     """Whether the tool quantises the text model's layers alone."""
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """Patterns of all that is quantised, in whichever formats; empty for everything."""
+        others = (each for other in self.others for each in other.patterns)
+        return (*self.targets, *others) if self.targets else ()
 
 
 Method = Callable[[Config], Stored]
@@ -107,29 +116,6 @@ def awq(config: Config) -> Stored:
     if size == GROUP and found.weights == "int4" and config.flag("zero_point", default=True):
         found.weights = "awq"
     return grouped(found, size)
-
-
-@METHODS.register("gptq")
-def gptq(config: Config) -> Stored:
-    """GPTQ and AutoRound: int4 or int8 weights, 16-bit activations; -1 is a scale a channel.
-
-    Both quantise the text model's layers, and vLLM reads a tower wide where they are used:
-    `_maybe_ignore_quant_config` of model_executor/models/qwen2_vl.py and others.
-    """
-    size = config.count("group_size", GROUP, least=-1) if config.get("group_size") else GROUP
-    for key in ("desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "meta"):
-        config.get(key)
-    found = grouped(Stored(bits_of(config, "bits"), text_only=True), size)
-    if config.get("lm_head"):
-        found.notes.append("the LM head is quantised too; it is counted in 16 bit")
-    if config.get("dynamic"):
-        found.notes.append("`dynamic` gives some modules other bits; all are counted alike")
-    return found
-
-
-METHODS.register("gptq_marlin")(gptq)
-METHODS.register("auto-round")(gptq)
-METHODS.register("intel/auto-round")(gptq)
 
 
 @METHODS.register("fp8")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.spec.hf.draft import Draft
-from planner.spec.hf.modules import Blocks, everywhere, layers_of, meant, rules
+from planner.spec.hf.modules import Blocks, Layer, everywhere, layers_of, meant, rules, unaimed
 from planner.spec.hf.quantization import Other, Stored
 from planner.spec.hf.tower import Tower
 from planner.spec.hf.tower_scheme import EVERY, kept_wide, labels, scoped
@@ -37,11 +37,8 @@ def quantization(
         said["activations"] = found.activations
     if found.kv_cache:
         said["kv_cache"] = found.kv_cache
-    kept = meant(found.kept, layers)
-    every = layers_of(draft.sequence, blocks, wide=True)
-    odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], every)]
-    if odd:
-        found.notes.append(f"kept wide, and in none of the blocks: {', '.join(odd[:_SHOWN])}")
+    kept = _kept(found, layers)
+    _told(found, layers_of(draft.sequence, blocks, wide=True))
     whole = everywhere(kept, layers)
     some = {node: numbers for node, numbers in kept.items() if node not in whole}
     modules = list(rules(some, layers, {"weights": wide}))
@@ -58,6 +55,19 @@ def quantization(
     if modules:
         said["modules"] = modules
     return said
+
+
+def _kept(found: Stored, layers: list[Layer]) -> dict[str, frozenset[int]]:
+    """Nodes that stay wide, and in which layers."""
+    kept = meant(found.kept, layers)
+    return unaimed(meant(found.aims, layers), kept, layers) if found.aims else kept
+
+
+def _told(found: Stored, every: list[Layer]) -> None:
+    """Note patterns that mean nothing, of the nodes that our blocks keep wide either."""
+    odd = [each for each in found.kept if not _WIDE.search(each) and not meant([each], every)]
+    if odd:
+        found.notes.append(f"kept wide, and in none of the blocks: {', '.join(odd[:_SHOWN])}")
 
 
 def _scoped(rule: dict[str, Any], draft: Draft, tower: Tower, blocks: Blocks) -> dict[str, Any]:

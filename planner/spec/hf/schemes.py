@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from planner.dtypes import DType
 from planner.spec.hf.fields import Config
 from planner.spec.hf.quantization import METHODS, Other, Stored, grouped
@@ -9,14 +11,23 @@ from planner.spec.hf.quantization import METHODS, Other, Stored, grouped
 _ALGORITHMS: dict[str, tuple[DType, DType | None]] = {
     "FP8": ("fp8", "fp8"),
     "FP8_PER_CHANNEL_PER_TOKEN": ("fp8", "fp8"),
-    "FP8_PB_WO": ("fp8_block", None),
+    "FP8_PB_WO": ("fp8_block", "fp8"),  # weight-only by its name; engines narrow activations too
     "NVFP4": ("nvfp4", "nvfp4"),
+    "W4A16_NVFP4": ("nvfp4", None),
     "NVFP4_AWQ": ("nvfp4", "nvfp4"),
     "W4A16_AWQ": ("int4", None),
+    "W4A8_AWQ": ("int4", "fp8"),
     "W8A8_SQ_PER_CHANNEL": ("int8", "int8"),
     "INT8_SQ": ("int8", "int8"),
 }
-"""ModelOpt's `quant_algo`: weights, and activations where they are narrowed too."""
+"""ModelOpt's `quant_algo`: weights, and activations where they are narrowed too.
+
+Source: vLLM model_executor/layers/quantization/modelopt.py, QUANT_ALGOS and
+ModelOptFp8PbWoLinearMethod.
+"""
+_CACHES: dict[str, DType] = {"FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}
+_CLASS = re.compile(r"[A-Z]\w*")
+"""A class of modules as a target, which means every layer of it: ``Linear``."""
 _MX_GROUP = 32
 
 
@@ -48,6 +59,8 @@ def _group(group: Config) -> Stored:
         return found
     size = weights.get("group_size")
     strategy = weights.text("strategy")
+    if found.weights == "fp8" and type(size) is int and size > 0:
+        found.notes.append(f"scales of FP8 weights, one per {size}, are not counted")
     for key in ("symmetric", "dynamic", "observer", "actorder", "block_structure"):
         weights.get(key)
     if strategy == "block" and found.weights == "fp8":
@@ -63,12 +76,46 @@ def _groups(config: Config) -> Stored:
     if not inside:
         config.refuse("config_groups", "names no group of modules")
         return Stored()
-    first, *others = [(_group(part), part.texts("targets")) for part in inside]
-    first[0].targets = first[1]
-    first[0].others = tuple(
-        Other(targets, other.weights, other.activations) for other, targets in others
+    read = [(_group(part), part.texts("targets")) for part in inside]
+    whole = next((at for at, (_, targets) in enumerate(read) if _all(targets)), 0)
+    first, targets = read.pop(whole)
+    first.targets = () if _all(targets) else targets
+    first.others = tuple(
+        Other(targets, other.weights, other.activations) for other, targets in read
     )
-    return first[0]
+    return first
+
+
+def _all(targets: tuple[str, ...]) -> bool:
+    return not targets or any(_CLASS.fullmatch(target) for target in targets)
+
+
+def _layers(config: Config) -> Stored:
+    """Modules one by one, each with its algorithm; those that are not named stay wide."""
+    each = config.inside("quantized_layers")
+    named: dict[str, list[str]] = {}
+    for name in each.data if each else ():
+        own = each.inside(name) if each else None
+        word = _algorithm(own) if own else None
+        if word:
+            named.setdefault(word, []).append(name)
+    if not named:
+        config.refuse("quantized_layers", "names no module")
+        return Stored()
+    first, *others = sorted(named, key=lambda word: -len(named[word]))
+    found = Stored(*_ALGORITHMS[first], targets=tuple(named[first]))
+    found.others = tuple(Other(tuple(named[word]), *_ALGORITHMS[word]) for word in others)
+    return found
+
+
+def _algorithm(config: Config) -> str | None:
+    for key in ("group_size", "awq_block_size", "has_zero_point", "pre_quant_scale"):
+        config.get(key)
+    word = (config.text("quant_algo") or "").upper()
+    if word in _ALGORITHMS:
+        return word
+    config.refuse("quant_algo", f"{word[:40]!r} is unknown", ", ".join(_ALGORITHMS))
+    return None
 
 
 @METHODS.register("compressed-tensors")
@@ -94,21 +141,26 @@ def modelopt(config: Config) -> Stored:
         inner.get(key)
     kept = inner.texts(inner.first("ignore", "exclude_modules"))
     algorithm = inner.text("quant_algo")
-    if algorithm is None or algorithm == "MIXED_PRECISION":
+    if inner.get("quantized_layers"):
+        found = _layers(inner)
+    elif algorithm is None or algorithm == "MIXED_PRECISION":
         found = _groups(inner)
-    elif algorithm in _ALGORITHMS:
-        found = Stored(*_ALGORITHMS[algorithm])
+    elif word := _algorithm(inner):
+        found = Stored(*_ALGORITHMS[word])
     else:
-        inner.refuse("quant_algo", f"{algorithm[:40]!r} is unknown", ", ".join(_ALGORITHMS))
         return Stored()
     found.kept = kept
-    cache = inner.get("kv_cache_quant_algo")
-    scheme = inner.inside("kv_cache_scheme")
-    if cache == "NVFP4":
-        found.kv_cache = "nvfp4"
-    elif cache == "FP8" or scheme:
-        found.kv_cache = "fp8"
+    found.kv_cache = _cache(inner)
     return found
+
+
+def _cache(config: Config) -> DType | None:
+    word, scheme = config.text("kv_cache_quant_algo"), config.inside("kv_cache_scheme")
+    if word is None:
+        return _format(scheme) if scheme else None
+    if word.upper() not in _CACHES:
+        config.refuse("kv_cache_quant_algo", f"{word[:40]!r} is unknown", ", ".join(_CACHES))
+    return _CACHES.get(word.upper())
 
 
 METHODS.register("modelopt_fp4")(modelopt)

@@ -12,7 +12,6 @@ from planner.spec.hf.tower import Tower
 
 EVERY = "vision-*"
 """All blocks of a tower, as a pattern of a spec."""
-_LINEAR = "Linear"
 _ROOTS = ("", "model.")
 """What checkpoints put ahead of a tower's modules."""
 
@@ -69,8 +68,8 @@ def _of(label: str, nodes: Sequence[str]) -> list[str]:
 
 def _wide(found: Stored, names: Sequence[str]) -> bool:
     """Whether a module, under any of its names, is kept or is no target."""
-    aimed = not found.targets or _LINEAR in found.targets
-    aimed = aimed or any(means(pattern, name) for pattern in found.targets for name in names)
+    aims = found.aims
+    aimed = not aims or any(means(pattern, name) for pattern in aims for name in names)
     return not aimed or any(means(pattern, name) for pattern in found.kept for name in names)
 
 

@@ -20,7 +20,9 @@ class KernelName(Spec):
     profile_patterns: tuple[Pattern, ...] = ()
     launches: int = Field(1, ge=0, description="0 for a view that runs no kernel")
     kernel: str | None = Field(
-        None, description="Which kernel of the models of routed experts it is, as in `triton`"
+        None,
+        description="Which kernel of the models of routed experts it is, as in `triton`; "
+        "of all-reduces, as in `cross_device`",
     )
 
 

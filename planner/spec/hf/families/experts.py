@@ -152,8 +152,8 @@ def minimax(config: Config) -> Draft:
         config.expect(key, (True,), default=True, why="takes away what the block has")
     config.expect("scoring_func", ("sigmoid",), "sigmoid", "is another router")
     config.expect("shared_intermediate_size", (0,), 0, "adds shared experts")
-    kinds = config.get("attn_type_list")
-    if kinds and set(map(str, kinds)) != {"1"}:
+    kinds = config.get("attn_type_list") or [1]
+    if not isinstance(kinds, list) or set(map(str, kinds)) != {"1"}:
         config.refuse("attn_type_list", "gives some layers another attention")
     draft.option("rotary", config.count("rotary_dim", 64), draft.dims["head_dim"])
     draft.options |= {"score": "sigmoid", "router_bias": True}
