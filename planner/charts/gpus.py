@@ -115,10 +115,11 @@ def _rows(
 
 def _ends(alt: Any, columns: Sequence[GpuColumn], factor: float) -> Iterator[Any]:
     """Times, speed-ups and fits after the bars, and intervals."""
-    first = columns[0]
+    # marks of other GPUs stand above the bar, so words follow it and its interval
     rows = [
-        {"gpu": each.title, "at": _longest(each, first) / factor, "said": _said(each)}
+        {"gpu": each.title, "at": max(step.time_s, step.high_s or 0) / factor, "said": _said(each)}
         for each in columns
+        if (step := each.plan.step)
     ]
     words = data(alt, rows).mark_text(align="left", dx=9)
     yield words.encode(x="at:Q", text="said:N")
@@ -166,8 +167,13 @@ def diff_chart(change: PlanDiff, *, theme: Theme = "light") -> Any:
     one = data(alt, [{"factor": 1.0}]).mark_rule(strokeDash=[2, 3]).encode(x=x)
     stems = base.mark_rule(strokeWidth=2, color=hue(theme, "blue"))
     dots = base.mark_point(filled=True, size=110, opacity=1, color=hue(theme, "blue"))
-    words = base.mark_text(dy=-13).encode(x=x, y=y, text="said:N")
-    layers = [one, stems.encode(x=alt.X("one:Q"), x2="factor:Q", y=y), dots.encode(x=x, y=y), words]
+    # the line at one must not strike words out
+    ground = {"stroke": INKS[theme].ground, "strokeWidth": 4, "strokeJoin": "round"}
+    words = [
+        base.mark_text(dy=-13, **look).encode(x=x, y=y, text="said:N") for look in (ground, {})
+    ]
+    stems = stems.encode(x=alt.X("one:Q"), x2="factor:Q", y=y)
+    layers = [one, stems, dots.encode(x=x, y=y), *words]
     chart = alt.layer(*layers).properties(width=WIDTH, height=_BAR * len(rows))
     what = ", ".join(part.part.replace("_", " ") for part in change.parts) or "nothing"
     subtitle = [f"{change.name_a} ({change.a}) → {change.name_b} ({change.b})", f"differs: {what}"]

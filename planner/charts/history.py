@@ -28,7 +28,9 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _WIDTH, _HEIGHT = 640, 170
 _MARGIN = 0.04
 """Drawn on either side of the runs, as a share of their time."""
-_DAYS = timedelta(days=2)
+_DAYS = timedelta(days=7)
+_MINUTES = timedelta(minutes=30)
+"""Runs of less time, of which half a dozen ticks would be of one minute."""
 _ALONE = timedelta(minutes=1)
 """On either side of runs of one moment."""
 
@@ -120,8 +122,10 @@ def _measured(alt: Any, points: Any, unit: str, look: _Look) -> tuple[Any, Any, 
 
 
 def _moments(margin: timedelta) -> str:
-    """How ticks name moments: days where there are several, else minutes."""
-    return "%Y-%m-%d" if margin / _MARGIN >= _DAYS else "%m-%d %H:%M"
+    """How ticks name moments: no two of them alike."""
+    if margin / _MARGIN >= _DAYS:
+        return "%Y-%m-%d"
+    return "%m-%d %H:%M" if margin / _MARGIN > _MINUTES else "%H:%M:%S"
 
 
 def _colour(alt: Any, look: _Look) -> Any:

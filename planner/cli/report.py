@@ -57,10 +57,11 @@ def command(
     cost_model: CostModel,
     as_json: bool,
 ) -> None:
-    """Write a report of a plan, of two plans, of one deployment on several GPUs, or of a choice.
+    """Write a report of a plan, of two, of one deployment on several GPUs, of a choice or a sweep.
 
     A plan is a deployment file, the beginning of a stored plan's id, or JSON that `planner plan`,
-    `diff`, `choose` or `history` printed. Pictures need `pip install 'inference-planner[charts]'`.
+    `diff`, `choose`, `sweep` or `history` printed. Pictures need
+    `pip install 'inference-planner[charts]'`.
     """
     from planner.cli.common.output import write
     from planner.cli.common.planning import catalog_of

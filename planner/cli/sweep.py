@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from planner.cli.common.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from planner.desk.sweep_grid import Grid
     from planner.desk.sweep_summary import Summary
     from planner.desk.sweep_tasks import Executor
@@ -119,6 +121,17 @@ def command(
     ctx.exit(summary.exit_code(strict=cases is not None))
 
 
+@contextmanager
+def _interrupted(out: Path | None) -> Iterator[None]:
+    """Say at Ctrl-C what becomes of the rows."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out:
+            click.echo(f"\nrows so far are in {out}.part: the same command goes on", err=True)
+        raise
+
+
 def _check(file: Path | None, cases: Path | None, changes: tuple[str, ...]) -> None:
     from planner.errors import UsageError
 
@@ -147,6 +160,7 @@ def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) ->
 
     names, progress = tuple(axis.path for axis in grid.axes), Progress()
     with ExitStack() as stack:
+        stack.enter_context(_interrupted(out))
         part = stack.enter_context(part_of(out, names)) if out else None
         if part:
             summary.resume(part.done)
@@ -154,6 +168,7 @@ def _grid(grid: Grid, out: Path | None, executor: Executor, summary: Summary) ->
             if part:
                 for place in range(piece.count):
                     part.write(piece.row(place))
+                part.keep()
             summary.take(piece)
             progress.add(piece.count)
     return names
@@ -168,6 +183,7 @@ def _table(cases: Path, out: Path | None, executor: Executor, summary: Summary) 
 
     progress = Progress()
     with ExitStack() as stack:
+        stack.enter_context(_interrupted(out))
         table = stack.enter_context(open_cases(cases))
         part = stack.enter_context(part_of(out, [c.name for c in table.columns])) if out else None
         if part:
@@ -175,6 +191,7 @@ def _table(cases: Path, out: Path | None, executor: Executor, summary: Summary) 
         for row in case_rows(table, executor, part.done.rows if part else 0):
             if part:
                 part.write(row)
+                part.keep()
             summary.add(row)
             progress.add()
     return ("id",)

@@ -47,7 +47,12 @@ class Part:
         self.done = done
         self._names = names
         self._last = last
+        self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
+
+    def keep(self) -> None:
+        """Let what was written outlive this process, whatever ends it."""
+        self._stream.flush()
 
     def write(self, row: Row) -> None:
         """Write a row with its results.

@@ -16,6 +16,7 @@ from planner.desk.sweep_tasks import Executor, Task
 from planner.errors import SpecError, UsageError
 from planner.plan.swept import Line, Swept
 from planner.spec.axes import Axis, axes
+from planner.spec.overrides import OVER
 from planner.spec.sizes import MOST, Sizes, sizes_in, sizes_of, whole_size
 from planner.spec.types import DeploymentSpec
 
@@ -140,7 +141,7 @@ class Grid:
         self, load: Any, sets: list[str], sizes: Mapping[str, Any], place: int
     ) -> DeploymentSpec | Task:
         """The deployment of a row, or a task that says what is wrong with it."""
-        own = [f"{path}={values[place]}" for path, values in sizes.items()]
+        own = [f"{OVER}{path}={values[place]}" for path, values in sizes.items()]
         try:
             deployment: DeploymentSpec = load([*self.sets, *sets, *own])
         except SpecError as error:

@@ -11,9 +11,9 @@ from planner.report.cells import DASH, bullets, heading, small, table, words
 from planner.report.verdicts import VERDICT_STYLES
 
 _ABOUT = (
-    "ratio: measured / predicted, as time: above 1 is slower than predicted, of throughputs too. "
-    "error: |predicted / measured - 1|. bias: its median with sign. in 80 %: share inside the "
-    "predicted interval."
+    "ratio: measured / predicted, as time: above 1 is slower than predicted, of throughputs too; "
+    "of a group its median. median, mean: of the error |predicted / measured - 1|. bias: its "
+    "median with sign. in 80 %: share inside the predicted interval."
 )
 _ORDER = (
     "work: the same model and workload, with two ways to serve it or more. tau: Kendall's, 1 is "
@@ -28,7 +28,7 @@ FIGURES = {
     "throughput_tok_s": "tok/s",
 }
 """What the figures of columns are called."""
-_TALLIES = ("rows", "figures", "median ratio", "median error", "mean error", "bias", "in 80 %")
+_TALLIES = ("rows", "figures", "ratio", "median", "mean", "bias", "in 80 %")
 
 
 def cases_view(
@@ -56,7 +56,7 @@ def cases_view(
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     headers = ("id", "engine", "GPU", "figure", "predicted", "80 %", "measured", "ratio", "verdict")
-    found = table(headers, left=(0, 1, 2, 3, 8), whole=(3, 8))
+    found = table(headers, left=(0, 1, 2, 3, 8), whole=(3,))
     for row in rows:
         names = [words(row[name] or DASH) for name in ("id", "engine", "gpu")]
         for each in row["figures"]:
@@ -82,9 +82,11 @@ def _figure(each: Mapping[str, Any]) -> Sequence[Any]:
 
 def _groups(groups: Sequence[Mapping[str, Any]], by: Sequence[str]) -> RenderableType:
     last = len(by) + len(_TALLIES)
-    found = table((*by, *_TALLIES, "refused"), left=(*range(len(by)), last), whole=(last,))
+    refused = any(group["refused"] for group in groups)
+    headers = (*by, *_TALLIES, "refused") if refused else (*by, *_TALLIES)
+    found = table(headers, left=(*range(len(by)), last))
     for group in groups:
-        said = ", ".join(f"{count} {why}" for why, count in group["refused"].items())
+        said = ", ".join(_refusals(why, count) for why, count in group["refused"].items())
         found.add_row(
             *(words(group["group"][name] or DASH) for name in by),
             f"{group['rows']:,}",
@@ -93,9 +95,13 @@ def _groups(groups: Sequence[Mapping[str, Any]], by: Sequence[str]) -> Renderabl
             *(_percent(group[name]) for name in ("median", "mean")),
             _percent(group["bias"], sign="+"),
             _percent(group["inside"], digits=0),
-            words(said or DASH),
+            *([words(said or DASH)] if refused else []),
         )
     return found
+
+
+def _refusals(why: str, count: int) -> str:
+    return f"{count} {why}{'s' if why == 'error' and count > 1 else ''}"
 
 
 def _ranking(rows: Sequence[Mapping[str, Any]]) -> RenderableType:

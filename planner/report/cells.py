@@ -5,6 +5,7 @@ Names come from users and files: every one becomes a ``Text``, which reads no ma
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -16,6 +17,9 @@ from planner import units
 
 DASH = "–"
 DOT = "  ·  "
+_FOLDED_WIDTH = 8
+_TYPED_WIDTH = 78
+"""With what ends a line, as wide as the narrowest report."""
 BOUND_STYLES = {"memory": "cyan", "compute": "magenta", "network": "blue", "launch": "yellow"}
 """Colour beside the word, never instead of it."""
 
@@ -47,6 +51,27 @@ def small(text: str) -> Text:
     return words(text, "dim")
 
 
+class Typed(Text):
+    """What one may copy into a shell."""
+
+
+def typed(line: str) -> Typed:
+    """A command as `shlex.join` writes it, broken between options where a shell goes on reading."""
+    options: list[str] = []
+    for word in map(shlex.quote, shlex.split(line)):
+        if options and not word.startswith("-"):
+            options[-1] += f" {word}"
+        else:
+            options.append(word)
+    lines = options[:1]
+    for option in options[1:]:
+        if len(lines[-1]) + len(option) < _TYPED_WIDTH:
+            lines[-1] += f" {option}"
+        else:
+            lines.append(f"  {option}")
+    return Typed(clean(" \\\n".join(lines)), overflow="fold")
+
+
 def bullets(sentences: Iterable[str]) -> Table:
     """Sentences as a list, wrapped under themselves."""
     found = Table.grid(padding=(0, 1))
@@ -66,10 +91,16 @@ def table(headers: Sequence[str], left: Iterable[int] = (0,), whole: Iterable[in
     at_left, unbroken = set(left), set(whole)
     for position, header in enumerate(headers):
         if position in at_left:
-            found.add_column(header, overflow="fold", no_wrap=position in unbroken)
+            unfolded = position in unbroken
+            found.add_column(header, overflow="fold", no_wrap=unfolded, min_width=_least(header))
         else:
             found.add_column(header, justify="right", no_wrap=True)
     return found
+
+
+def _least(header: str) -> int:
+    """Of a column that folds: beside many figures it must not vanish."""
+    return min(len(header), _FOLDED_WIDTH)
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Table:
@@ -133,6 +164,11 @@ def rate(value: float) -> str:
 def usd(value: float) -> str:
     """Money: cents, and more digits below ten of them."""
     return f"{value:,.2f} USD" if value >= 0.1 else f"{value:.2g} USD"  # noqa: PLR2004
+
+
+def price(value: float | None) -> str:
+    """Money in a column that names its unit."""
+    return DASH if value is None else usd(value).removesuffix(" USD")
 
 
 def optional_count(value: int | None) -> str:

@@ -7,9 +7,22 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from planner.report.cells import DASH, bullets, facts, heading, rate, share, small, table, words
+from planner.report.cells import (
+    DASH,
+    bullets,
+    facts,
+    heading,
+    price,
+    rate,
+    share,
+    small,
+    table,
+    words,
+)
 from planner.report.choose import limit_words
+from planner.report.money import money
 from planner.report.pieces import Picture, Piece, pieces
+from planner.report.running import running
 from planner.serving.targets import Targets
 from planner.units import show_seconds
 
@@ -53,6 +66,7 @@ def _views(document: Document) -> Iterator[RenderableType]:
         yield heading("What keeps the limits, cheapest first")
         yield _rows(choices[:_LISTED])
         yield small("Margin: to the tightest limit, with ? where its 80 % interval crosses it.")
+        yield money([(_rent(row), row["spending"]) for row in choices[:_LISTED]])
         yield from _command(choices[0])
     else:
         yield words("nothing that was planned keeps the limits", "bold red")
@@ -76,27 +90,27 @@ def _rows(rows: Sequence[Document]) -> RenderableType:
     for row in rows:
         serving, spending = row["serving"], row["spending"]
         found.add_row(
-            words(f"{row['units']} × {row['offer']}"),
+            words(_rent(row)),
             words(_split(row["parallel"])),
             words("\n".join(text for text in row["sets"] if text.startswith(_CHANGES)) or DASH),
-            _usd(spending["price_per_hour"]),
+            price(spending["price_per_hour"]),
             show_seconds(serving["ttft_s"]["value"]),
             show_seconds(serving["tpot_s"]["value"]),
             rate(serving["output_tokens_per_s"]["value"]),
             _margin(row),
-            _usd(spending["per_million_output"]),
+            price(spending["per_million_output"]),
         )
     return found
+
+
+def _rent(row: Document) -> str:
+    return f"{row['units']} × {row['offer']}"
 
 
 def _split(parallel: Mapping[str, int]) -> str:
     names = {"tensor": "tp", "pipeline": "pp", "expert": "ep", "data": "dp"}
     said = [f"{short} {parallel[name]}" for name, short in names.items() if parallel[name] > 1]
     return ", ".join(said) or "one GPU"
-
-
-def _usd(value: float | None) -> str:
-    return DASH if value is None else f"{value:,.2f}"
 
 
 def _margin(row: Document) -> str:
@@ -106,5 +120,4 @@ def _margin(row: Document) -> str:
 
 def _command(choice: Document) -> Iterator[RenderableType]:
     if choice["command"] is not None:
-        yield heading("To run the cheapest")
-        yield words(choice["command"]["line"])
+        yield from running(choice["command"])

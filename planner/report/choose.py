@@ -10,7 +10,21 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from planner.plan.values import plain
-from planner.report.cells import DASH, bullets, facts, heading, rate, share, small, table, words
+from planner.report.cells import (
+    DASH,
+    bullets,
+    facts,
+    heading,
+    price,
+    rate,
+    share,
+    small,
+    table,
+    typed,
+    words,
+)
+from planner.report.money import money
+from planner.report.running import running
 from planner.serving.candidates import as_set
 from planner.serving.choose_types import Choice, Chosen
 from planner.serving.command import EngineCommand
@@ -58,7 +72,11 @@ def choose_view(answer: Answer) -> RenderableType:
     if chosen.choices:
         shown = chosen.choices[: chosen.wish.listed]
         parts += [heading("What keeps them, cheapest first"), _choices(shown, answer.asked)]
-        parts += [_crossings(shown), _money(shown), *_run(answer, shown[0])]
+        parts += [
+            _crossings(shown),
+            money([(_rent(each), plain(each.spending)) for each in shown]),
+            *_run(answer, shown[0]),
+        ]
         parts += [heading("Pareto front: nothing is both cheaper and faster"), _front(answer)]
     else:
         parts += [words("nothing that was planned keeps them", "bold red")]
@@ -106,7 +124,7 @@ def _choices(found: Sequence[Choice], asked: DeploymentSpec) -> RenderableType:
             str(number),
             words(_rent(choice)),
             words(_how(choice, asked)),
-            _usd(choice.spending.price_per_hour),
+            price(choice.spending.price_per_hour),
             show_seconds(serving.ttft_s.value),
             show_seconds(serving.tpot_s.value),
             rate(serving.output_tokens_per_s.value),
@@ -139,12 +157,6 @@ def _how(choice: Choice, asked: DeploymentSpec) -> str:
     return text or "as it is"
 
 
-def _usd(value: float | None) -> str:
-    if value is None:
-        return DASH
-    return f"{value:,.2f}" if value >= 1 else f"{value:.2g}"
-
-
 def _tightest(choice: Choice) -> str:
     if not choice.margins:
         return DASH
@@ -175,44 +187,13 @@ def _crossing(margin: Margin) -> str:
     )
 
 
-def _money(found: Sequence[Choice]) -> RenderableType:
-    headers = ("", "rent", "USD/M in", "USD/M out", "USD/M all", "kW", "kWh/M out")
-    rows = table(headers, left=(1,))
-    for number, choice in enumerate(found, 1):
-        spent = choice.spending
-        watts, kwh = spent.power_w, spent.kwh_per_million_output
-        rows.add_row(
-            str(number),
-            words(_rent(choice)),
-            _usd(spent.per_million_input),
-            _usd(spent.per_million_output),
-            _usd(spent.per_million_tokens),
-            DASH if watts is None else f"{watts / 1e3:.3g}",
-            DASH if kwh is None else f"{kwh:.3g}",
-        )
-    about = (
-        "Of a million tokens at this load: what is paid is split between input and output by the "
-        "time that goes to each. Energy is that of GPUs at their TDP, without hosts and cooling."
-    )
-    return Group(heading("What a million tokens costs"), rows, small(about))
-
-
 def _run(answer: Answer, choice: Choice) -> list[RenderableType]:
     found = answer.command(choice)
-    sets = " ".join(f"--set {shlex.quote(text)}" for text in answer.sets_of(choice))
-    plan = f"planner plan {shlex.quote(answer.file)} {sets}".rstrip()
+    sets = [word for text in answer.sets_of(choice) for word in ("--set", text)]
+    plan = typed(shlex.join(["planner", "plan", answer.file, *sets]))
     if found is None:
-        return [heading("To plan the cheapest"), words(plan)]
-    copies = "" if found.servers == 1 else f", {found.servers} such servers"
-    lines = [words(line) for line in found.script.splitlines()]
-    remarks = [*(f"not in the command: {text}" for text in found.unsaid), *found.notes]
-    return [
-        heading(f"To run the cheapest{copies}"),
-        *lines,
-        *([bullets(remarks)] if remarks else []),
-        words(""),
-        words(plan),
-    ]
+        return [heading("To plan the cheapest"), plan]
+    return [*running({**plain(found), "line": found.line}), words(""), plan]
 
 
 def _front(answer: Answer) -> RenderableType:
@@ -221,7 +202,7 @@ def _front(answer: Answer) -> RenderableType:
         rows.add_row(
             words(_rent(choice)),
             words(_how(choice, answer.asked)),
-            _usd(choice.spending.price_per_hour),
+            price(choice.spending.price_per_hour),
             show_seconds(choice.serving.tpot_s.value),
             rate(choice.serving.output_tokens_per_s.value),
         )
@@ -296,5 +277,5 @@ def _plain(choice: Choice, answer: Answer) -> dict[str, Any]:
         "spending": plain(choice.spending),
         "most_users": choice.most_users,
         "serving": plain(choice.serving),
-        "command": None if command is None else {**plain(command), "line": command.line},
+        "command": command and {**plain(command), "line": command.line},
     }

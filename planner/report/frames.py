@@ -62,6 +62,9 @@ def frame(value: Any, table: str | None = None, library: Library | None = None) 
 
 
 def _library(wanted: Library | None) -> Any:
+    if wanted and wanted not in _LIBRARIES:
+        hint = f"one of {', '.join(_LIBRARIES)}"
+        raise UsageError(f"data frames are not of {wanted[:40]!r}", hint)
     for name in (wanted,) if wanted else _LIBRARIES:
         try:
             return importlib.import_module(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from planner import __version__
-from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Picture, Piece
+from planner.report.pieces import Bullets, Command, Grid, Heading, Line, Pairs, Picture, Piece
 from planner.report.style import NOTEBOOK, PAGE, STYLE
 
 
@@ -35,10 +35,8 @@ def fragment(found: Iterable[Piece]) -> str:
 
 
 def _piece(piece: Piece) -> str:
-    if isinstance(piece, Heading):
-        return f"<h2>{escape(piece.text)}</h2>\n"
-    if isinstance(piece, Line):
-        return f'<p class="{piece.tone}">{_lines(piece.text)}</p>\n'
+    if isinstance(piece, Heading | Line | Command):
+        return _text(piece)
     if isinstance(piece, Bullets):
         items = "".join(f"<li>{_lines(sentence)}</li>" for sentence in piece.sentences)
         return f"<ul>{items}</ul>\n"
@@ -47,6 +45,14 @@ def _piece(piece: Piece) -> str:
     if isinstance(piece, Picture):
         return f'<figure tabindex="0">{piece.svg}</figure>\n'
     return _grid(piece)
+
+
+def _text(piece: Heading | Line | Command) -> str:
+    if isinstance(piece, Heading):
+        return f"<h2>{escape(piece.text)}</h2>\n"
+    if isinstance(piece, Command):
+        return f'<pre tabindex="0">{escape(piece.text)}</pre>\n'
+    return f'<p class="{piece.tone}">{_lines(piece.text)}</p>\n'
 
 
 def _lines(text: str) -> str:

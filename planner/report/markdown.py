@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Piece
+from planner.report.pieces import Bullets, Command, Grid, Heading, Line, Pairs, Piece
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@])")
 """What Markdown or GitHub might obey in the names of users."""
@@ -24,10 +24,8 @@ def escaped(text: str) -> str:
 
 def piece_markdown(piece: Piece) -> str:
     """One piece, without a newline at its end; nothing of a picture."""
-    if isinstance(piece, Heading):
-        return f"### {escaped(piece.text)}"
-    if isinstance(piece, Line):
-        return _line(piece)
+    if isinstance(piece, Heading | Line | Command):
+        return _text(piece)
     if isinstance(piece, Bullets):
         return "\n".join(f"- {escaped(sentence)}" for sentence in piece.sentences)
     if isinstance(piece, Pairs):
@@ -37,11 +35,22 @@ def piece_markdown(piece: Piece) -> str:
     return ""
 
 
-def _line(piece: Line) -> str:
+def _text(piece: Heading | Line | Command) -> str:
+    if isinstance(piece, Heading):
+        return f"### {escaped(piece.text)}"
+    if isinstance(piece, Command):
+        return _command(piece.text)
     text = escaped(piece.text.strip())
     if piece.tone in {"strong", "bad"}:
         return f"**{text}**"
     return f"<sub>{text}</sub>" if piece.tone == "small" else text
+
+
+def _command(text: str) -> str:
+    """Between fences longer than any of its own."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}sh\n{text}\n{fence}"
 
 
 def _rows(headers: Iterable[str], right: Iterable[bool], rows: Iterable[Iterable[str]]) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.plan.values import plain
+from planner.report.cells import Typed
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class Line:
 
     text: str
     tone: str = "plain"
+
+
+@dataclass(frozen=True)
+class Command:
+    """Lines for a shell."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Picture:
     svg: str
 
 
-Piece = Heading | Line | Bullets | Pairs | Grid | Picture
+Piece = Heading | Line | Command | Bullets | Pairs | Grid | Picture
 
 
 def pieces(view: RenderableType) -> Iterator[Piece]:
@@ -72,6 +80,8 @@ def pieces(view: RenderableType) -> Iterator[Piece]:
             yield from pieces(inner)
     elif isinstance(view, Table):
         yield _table(view)
+    elif isinstance(view, Typed):
+        yield Command(view.plain)
     elif isinstance(view, Text):
         yield from _text(view)
     else:

@@ -19,6 +19,7 @@ from planner.report.ledgers import fusion_ledger, launch_ledger, memory_ledger, 
 from planner.report.pieces import Heading, Picture, Piece, pieces
 from planner.report.plan import advice_view, explanation
 from planner.report.serving import serving_view
+from planner.report.sweep import sweep_view
 from planner.report.verdicts import history_view, verdict_view
 
 Pictures = Mapping[str, str]
@@ -73,6 +74,17 @@ def _plan(plan: Plan, advice: Sequence[Advice] | None, pictures: Pictures) -> It
         yield from pieces(heading("Notes"))
         yield from pieces(bullets(plan.notes))
     yield from pieces(explanation(plan))
+
+
+def sweep_title(document: Mapping[str, Any]) -> str:
+    """What a sweep's report is called."""
+    return f"Sweep of {document['count']:,} deployments"
+
+
+def sweep_sheet(document: Mapping[str, Any]) -> tuple[Piece, ...]:
+    """The rows that ``planner sweep --json`` printed, told apart by all that they name."""
+    rows = document["rows"]
+    return tuple(pieces(sweep_view(document, tuple(rows[0]["cells"]) if rows else ())))
 
 
 def _shown(pictures: Pictures, *kinds: str) -> Iterator[Piece]:

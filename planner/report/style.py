@@ -22,12 +22,17 @@ _GROUND = f"""
 _PARTS = """
 .planner-report h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
 .planner-report h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-.planner-report p { margin: .35rem 0; overflow-wrap: anywhere; }
+.planner-report p { margin: .35rem 0; }
+.planner-report :is(h1, h2, p, li) { overflow-wrap: anywhere; }
 .planner-report .strong { font-weight: 600; font-size: 1.1rem; }
 .planner-report .small, .planner-report footer, .planner-report dt { color: var(--chart-faint); }
 .planner-report .small, .planner-report footer { font-size: .85rem; }
 .planner-report .good { color: var(--good); }
 .planner-report .bad { color: var(--bad); font-weight: 600; }
+.planner-report pre {
+  margin: .5rem 0; padding: .5rem .75rem; overflow-x: auto; font-size: .85rem;
+  border: 1px solid var(--chart-grid);
+}
 .planner-report dl {
   display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: .5rem 0;
 }
@@ -62,6 +67,7 @@ _PARTS = """
   .planner-report .scroll, .planner-report figure { overflow: visible; }
   .planner-report figure svg { min-width: 0; max-width: 15.5cm; max-height: 22cm; }
   .planner-report table { font-size: 8pt; }
+  .planner-report pre { font-size: 8pt; white-space: pre-wrap; overflow: visible; }
   .planner-report ul { font-size: 8.5pt; line-height: 1.35; }
   .planner-report li, .planner-report p { break-inside: avoid; }
 }

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 
 from planner import __version__
 from planner.service import jobs, problems
@@ -17,6 +18,7 @@ from planner.service.models import API
 from planner.service.pages import access, compare, results, static, write
 from planner.service.pages import plans as plans_pages
 from planner.service.pages import sweeps as sweeps_pages
+from planner.service.pages.answers import unrouted
 from planner.service.routes import baselines, catalog, diffs, health, plans, runs, sweeps
 from planner.service.settings import Settings
 from planner.store.database import open_store
@@ -51,6 +53,7 @@ def create(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     problems.install(app)
+    app.add_exception_handler(HTTPException, unrouted)
     for module in (plans, diffs, sweeps, runs, baselines, catalog):
         app.include_router(module.router)
     app.include_router(health.router)

@@ -71,7 +71,8 @@ class _Search:
     def look(self, offer: Offer) -> None:
         """Every candidate on an offer, as the deployment has its flags."""
         for candidate in self._candidates(offer):
-            self.tell(f"{offer.name}: {candidate.gpus} GPUs, {len(self.points)} planned")
+            gpus = "1 GPU" if candidate.gpus == 1 else f"{candidate.gpus} GPUs"
+            self.tell(f"{offer.name}: {gpus}, {len(self.points)} planned")
             self._fewest(offer, candidate, self._counts(offer, candidate))
 
     def save(self, offer: Offer) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan
 from planner.serving.closed import closed_loop, serve_on
-from planner.serving.room import room
+from planner.serving.room import Room, room
 from planner.serving.setup import Setup, setup
 from planner.serving.steady import steady
 from planner.serving.types import ClosedLoop
@@ -39,6 +39,9 @@ def at_rate(found: Setup, asked: ClosedLoop, rate_per_s: float) -> ServingPlan:
     replicas = found.clock.prepared.question.deployment.parallel.data
     users, most = in_flight(found, asked, rate_per_s / replicas)
     served = serve_on(found, replace(asked, concurrency=users * replicas))
+    if rate_per_s >= most * replicas and served.limit == "users":
+        # more is sent than is served: what keeps it out is what fills every place
+        served = replace(served, limit=_room(found, asked).by)
     return _at_rate(served, rate_per_s, most * replicas)
 
 
@@ -46,7 +49,7 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     """Requests in flight on a replica at a rate, as many as it has room for at the most; and the
     highest rate that it serves.
     """
-    places = room(found.clock.scheduler, found.pool_tokens, asked.input, asked.output)
+    places = _room(found, asked)
 
     def served(users: int) -> float:
         loop = replace(asked, concurrency=users)
@@ -60,6 +63,10 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     # more users send more: what they send is in order
     users = range(1, places.sequences + 1)
     return 1 + bisect_left(users, rate_per_s, key=served), most
+
+
+def _room(found: Setup, asked: ClosedLoop) -> Room:
+    return room(found.clock.scheduler, found.pool_tokens, asked.input, asked.output)
 
 
 def _at_rate(served: ServingPlan, rate_per_s: float, most_per_s: float) -> ServingPlan:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from planner.errors import UsageError
 from planner.spec.columns import field_fault, is_text
+from planner.spec.overrides import OVER
 from planner.spec.short import FIELDS
 from planner.spec.types import DeploymentSpec
 
@@ -27,7 +28,7 @@ class Axis:
 
     def setting(self, value: str) -> str:
         """The value as ``--set`` takes it: version 0.10 is no number."""
-        return f"{self.path}={json.dumps(value) if is_text(self.path) else value}"
+        return f"{OVER}{self.path}={json.dumps(value) if is_text(self.path) else value}"
 
 
 def axes(texts: Sequence[str], deployment: DeploymentSpec) -> tuple[Axis, ...]:

@@ -13,6 +13,8 @@ from planner.spec.nodes import parse
 from planner.spec.origin import Document, Mark, Path
 from planner.spec.source import Construction
 
+OVER = "--over "
+"""Before a text that ``--over`` makes, so that its faults name what was typed."""
 _QUESTIONS = ("step", "workload")
 _CHOICES = {
     "step": ("decode", "prefill", "mixed", "shapes"),
@@ -59,8 +61,9 @@ class _Setting:
     """One ``PATH=VALUE``. Its methods raise SpecError."""
 
     def __init__(self, text: str, said: str) -> None:
-        self.text = text
-        self.document = Document(f"{said} {text}", (text,), folder="")
+        self.text = text.removeprefix(OVER)
+        option = OVER.strip() if text.startswith(OVER) else said
+        self.document = Document(f"{option} {self.text}", (self.text,), folder="")
 
     def put(self, data: dict[str, Any], marks: dict[Path, Mark]) -> None:
         """Change ``data`` and ``marks`` in place."""

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from planner.spec.types import DeploymentSpec
 LARGEST_BYTES = 256 * 2**20
 MOST_FAULTS = 20
 _MOST_TOKENS = 100_000_000
+_DIGITS = re.compile(r"\s*[+-]?\d{1,12}\s*")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,10 @@ class _Shape:
 
 
 def _number(value: Any) -> float:
-    found = float(value)
+    try:
+        found = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
     if not math.isfinite(found):
         raise ValueError(f"{value!r} is no time")
     return found
@@ -55,7 +60,10 @@ def _date(value: Any) -> float:
     # the traces have seven digits of a second, Python reads six
     text, _, digits = str(value).strip().partition(".")
     number, zone = digits[:6], digits.lstrip("0123456789")
-    found = datetime.fromisoformat(f"{text}.{number}{zone}" if digits else text)
+    try:
+        found = datetime.fromisoformat(f"{text}.{number}{zone}" if digits else text)
+    except ValueError:
+        raise ValueError(f"{value!r} is no date, as in 2023-11-16 18:17:03.98") from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -78,9 +86,8 @@ def read_trace(path: Path) -> tuple[TraceRow, ...]:
     for number, line in lines:
         try:
             rows.append(_row(line, shape))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            faults.append(Fault(Where(str(path), number, 1), f"not a request: {what[:120]}"))
+        except (ValueError, OverflowError) as error:
+            faults.append(Fault(Where(str(path), number, 1), f"not a request: {str(error)[:120]}"))
     if faults:
         raise SpecError(faults[:MOST_FAULTS])
     if not rows:
@@ -118,7 +125,7 @@ def _text(path: Path) -> str:
         raise UsageError(f"cannot read {str(path)!r}: {reason}") from None
 
 
-Lines = Iterator[tuple[int, Mapping[str, Any]]]
+Lines = Iterator[tuple[int, Mapping[str, Any] | str]]
 
 
 def _csv_lines(text: str, path: Path) -> tuple[Lines, _Shape]:
@@ -130,35 +137,47 @@ def _csv_lines(text: str, path: Path) -> tuple[Lines, _Shape]:
     for shape in _CSV:
         if {shape.time, shape.input, shape.output} <= names:
             return ((reader.line_num, row) for row in reader), shape
-    known = " or ".join(f"{s.time},{s.input},{s.output}" for s in _CSV)
-    raise UsageError(f"{path} is no trace that is known", f"its first line is {known}")
+    heads = [f"{shape.time},{shape.input},{shape.output}" for shape in _CSV]
+    known = f"its first line is {' or '.join(heads)}, or each line an object of JSON"
+    raise UsageError(f"{path} is no trace that is known", known)
 
 
 def _json_lines(text: str) -> tuple[Lines, _Shape]:
     def parsed() -> Lines:
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
-                yield number, _object(line)
+                yield number, line
 
     return parsed(), _JSON
 
 
 def _object(line: str) -> Mapping[str, Any]:
-    """An object; of anything else an empty one, which then lacks its fields."""
+    """An object. Raises ValueError for anything else."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError("a line is one object of JSON")  # noqa: TRY004 - a fault of the file
+    return found
 
 
-def _row(line: Mapping[str, Any], shape: _Shape) -> TraceRow:
-    at_s = shape.seconds(line[shape.time])
-    return TraceRow(at_s, _tokens(line[shape.input]), _tokens(line[shape.output]))
+def _row(line: Mapping[str, Any] | str, shape: _Shape) -> TraceRow:
+    cells = _object(line) if isinstance(line, str) else line
+    time, prompt, output = (_cell(cells, n) for n in (shape.time, shape.input, shape.output))
+    return TraceRow(shape.seconds(time), _tokens(prompt), _tokens(output))
+
+
+def _cell(cells: Mapping[str, Any], name: str) -> Any:
+    """Raises ValueError where there is none: a short line has None under its last headings."""
+    if cells.get(name) is None:
+        raise ValueError(f"{name} is missing")
+    return cells[name]
 
 
 def _tokens(value: Any) -> int:
-    found = int(value) if isinstance(value, str) else value
+    """As JSON has a number, or as CSV has its digits."""
+    found = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
     if not isinstance(found, int) or isinstance(found, bool) or not 0 < found <= _MOST_TOKENS:
         raise ValueError(f"{value!r} is no number of tokens above zero")
     return found

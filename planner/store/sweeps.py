@@ -54,8 +54,12 @@ class SweepMethods(Session):
     def claim_sweeps(
         self, owner: str, before: datetime, now: datetime, most: int
     ) -> list[StoredSweep]:
-        """Take over unfinished sweeps that nobody has been heard of since, the oldest first."""
-        left = table.c.status.in_(_UNFINISHED), table.c.seen_at < before
+        """Take over unfinished sweeps of others, not heard of since, the oldest first.
+
+        Whoever was stopped for a while, as with its machine, is still at its own.
+        """
+        silent = table.c.seen_at < before, table.c.owner != owner
+        left = table.c.status.in_(_UNFINISHED), *silent
         query = select(table).where(*left).order_by(table.c.created_at).limit(most)
         taken = []
         for row in self._sweeps(query):

@@ -47,6 +47,13 @@ def test_marks_are_the_first_step_over_the_ratio_of_rates(columns):
     assert titles(spec) == {"time of a step, ms"}
 
 
+def test_words_follow_their_own_bar(columns):
+    """Not the marks above it, however far those lie: the interval's end, or the bar's."""
+    said = [row for row in rows(gpus_chart(columns).to_dict()) if "said" in row]
+    for row, column in zip(said, columns, strict=True):
+        assert row["at"] == pytest.approx(column.plan.step.high_s * 1e3)
+
+
 def test_a_change_is_drawn_as_factors_of_one():
     change = diff(plan(), plan("gpu=h100-sxm", "price=null"))
     found = {row["what"]: row["factor"] for row in factors(change)}

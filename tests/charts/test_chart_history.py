@@ -96,6 +96,24 @@ def test_one_run_has_a_prediction_that_can_be_seen():
     assert datetime.fromisoformat(span["end"]) > datetime.fromisoformat(span["start"])
 
 
+@pytest.mark.parametrize(
+    ("apart_s", "named"),
+    [
+        (20, "%H:%M:%S"),
+        (3 * 3600, "%m-%d %H:%M"),
+        (3 * 86400, "%m-%d %H:%M"),
+        (7 * 86400, "%Y-%m-%d"),
+    ],
+)
+def test_no_two_ticks_are_named_alike(apart_s, named):
+    """Six ticks of runs that far apart."""
+    last = row(1, recorded_at=NOON + timedelta(seconds=apart_s))
+    spec = history_chart([row(0), last]).to_dict()
+    assert f'"format": "{named}"' in json.dumps(spec)
+    ticks = {(NOON + n * timedelta(seconds=apart_s) / 6).strftime(named) for n in range(6)}
+    assert len(ticks) == 6
+
+
 def test_points_are_runs_with_what_a_reader_asks_of_them():
     (point,) = points([row(baseline="main")])
     assert point["value"] == pytest.approx(20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,3 +56,11 @@ def run(capsys, tmp_path, monkeypatch):
         return Outcome(ended.value.code, captured.out, captured.err)
 
     return _run
+
+
+@pytest.fixture
+def hears_ctrl_c():
+    """Processes started in the background of a shell begin deaf to it, and so do their own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -97,6 +97,19 @@ def test_errors_are_grouped_by_any_columns(run, table, step_ms):
     assert groups["sglang"]["rows"] == 1
 
 
+def test_names_of_groups_stay_beside_their_errors(run, table, step_ms, monkeypatch):
+    """Also on the narrowest report, where some rows are refused."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name = table(small("a", step_ms), small("b", -1), small("c", -1))
+    shown = run("validate", name, "--by", "gpu,figure").out.partition("errors\n")[2].splitlines()
+    assert shown[0].split() == [
+        *("gpu", "figure", "rows", "figures", "ratio", "median", "mean", "bias", "in", "80", "%"),
+        "refused",
+    ]
+    assert any(line.startswith("rtx-4090  step_ms") for line in shown)
+    assert any(line.endswith("2 errors") for line in shown)
+
+
 def test_a_wrong_row_is_told_and_costs_no_other(run, table, step_ms):
     rows = (small("a", step_ms), small("b", "fast"), small("c", step_ms).replace("rtx", "rxt"))
     code, found = answered(run, table(*rows))

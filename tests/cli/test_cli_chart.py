@@ -9,6 +9,7 @@ import pytest
 
 from planner.charts.draw import PLAN_CHARTS
 from planner.cli.chart import KINDS
+from planner.cli.common.subjects import KINDS as PRINTED
 
 
 def test_a_chart_of_a_file_is_a_picture(run, deployment):
@@ -63,6 +64,22 @@ def test_what_commands_print_is_read_back(run, deployment):
         same = run("report", deployment, *(words[2:] if words[0] == "diff" else ()))
         assert again.code == same.code == 0
         assert again.out == same.out
+
+
+def test_a_sweep_is_reported_with_what_tells_its_rows_apart(run, deployment):
+    words = ("sweep", deployment, "--over", "batch=1:2,tp=5|1", "--json")
+    Path("swept.json").write_text(run(*words).out, encoding="utf-8")
+    told = run("report", "swept.json").out
+    assert told.startswith("## Sweep of 4 deployments\n\n4 rows, 2 fit, 2 are wrong\n")
+    assert "| tensor | batch | step ms |" in told
+
+
+@pytest.mark.parametrize("kind", PRINTED)
+def test_half_of_what_a_command_printed_is_told(run, deployment, kind):
+    Path("half.json").write_text(f'{{"format": 1, "kind": "{kind}"}}', encoding="utf-8")
+    half = run("report", "half.json")
+    assert half.code == 2
+    assert f"the file is no whole {kind}" in half.err
 
 
 @pytest.mark.parametrize(

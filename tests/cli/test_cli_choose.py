@@ -99,6 +99,7 @@ def test_without_prices_the_deployments_own_gpu_is_searched(choose):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("--slo", "tpot=1ms,tpot=2ms"), "--slo names tpot twice"),
         (("--slo", "tpt=1ms"), "did you mean 'tpot'?"),
         (("--slo", "tpot"), "--slo tpot has no time"),
         (("--slo", "tpot=30"), "--slo tpot: a time needs its unit"),
@@ -121,6 +122,15 @@ def test_it_asks_for_users(choose):
     done = choose(users=())
     assert done.code == 2
     assert "--concurrency 32 --input 1024 --output 256" in done.err
+
+
+def test_pools_are_not_left_out_in_silence(choose, deployment):
+    text = Path(deployment).read_text("utf-8")
+    pools = "pools: {decode: {parallel: {tensor: 2}}, link: {bandwidth: 50 GB/s, latency: 10 us}}"
+    Path(deployment).write_text(f"{text}{pools}\n", encoding="utf-8")
+    done = choose()
+    assert done.code == 2
+    assert "chat.yaml:5:1: pools are not chosen for" in done.err
 
 
 def test_a_deployment_on_several_nodes_is_chosen_for_too(choose):

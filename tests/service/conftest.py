@@ -17,7 +17,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def client(address):
-    with httpx.Client(base_url=address, timeout=30) as found:
+    with httpx.Client(base_url=address, timeout=60) as found:
         yield found
 
 

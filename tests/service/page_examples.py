@@ -25,6 +25,9 @@ class Browser(httpx.Client):
 
     token = ""
 
+    def __init__(self, **options):
+        super().__init__(**{"timeout": 60, **options})
+
     def see(self, path):
         answer = self.get(path, headers={"accept": "text/html"})
         found = re.search(r'name="form_token" value="(\w*)"', answer.text)

@@ -61,10 +61,10 @@ def served(chosen):
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     try:
         yield address
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
         listening.close()

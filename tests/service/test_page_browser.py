@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from page_examples import MANY, Browser
+from rich.console import Group
 from service_examples import STATIC, latency_file, post_plan, served, settings
 
+from planner.report.cells import bullets, heading, small, typed, words
+from planner.report.html import page as report_page
+from planner.report.pieces import pieces
 from planner.service.tokens import tokens_of
 
 CHROMIUM = shutil.which("chromium")
@@ -25,6 +30,9 @@ JUDGED = VIEWS if SHOTS else [(360, "dark"), (1440, "light")]
 """Each width and each theme once by axe-core, which takes most of the time; all with pictures."""
 NARROW, WIDE = (JUDGED, JUDGED) if SHOTS else (JUDGED[:1], JUDGED[1:])
 TOKEN = "w" * 20
+PATIENCE_MS = 120_000
+"""Pages are quick; the machine that tests them may be busy."""
+REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d ")
 AXE = "axe.run({resultTypes: ['violations']}).then(found => found.violations.map(each => each.id + ' ' + each.nodes[0].html))"
 
 
@@ -63,7 +71,21 @@ def counted(page, selector, number):
     """So many are there, at last: a click does not wait for the page that it asks for."""
     from playwright.sync_api import expect
 
-    expect(page.locator(selector)).to_have_count(number, timeout=30_000)
+    expect(page.locator(selector)).to_have_count(number, timeout=PATIENCE_MS)
+
+
+def shown(page, selector, text):
+    """It says so, at last: what a script draws comes after what it draws from."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_have_text(text, timeout=PATIENCE_MS)
+
+
+def focused(page, selector):
+    """It has the focus, at last: a key is pressed before the page has followed it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_be_focused(timeout=PATIENCE_MS)
 
 
 class Look:
@@ -72,8 +94,13 @@ class Look:
     def __init__(self, page, axe, view):
         self.page, self.axe, self.view = page, axe, view
         self.said = []
-        page.on("console", lambda each: self.said.append(each.text))
+        page.on("console", self._told)
         page.on("pageerror", lambda each: self.said.append(str(each)))
+
+    def _told(self, message):
+        """Browsers tell of every answer that refuses, at a moment of their own."""
+        if not REFUSED.search(message.text):
+            self.said.append(message.text)
 
     def judged(self, name):
         """No violation of axe-core's rules, nothing wider than the screen, a quiet console."""
@@ -103,6 +130,7 @@ def look(chromium, place, axe, request):
     context = chromium.new_context(
         viewport={"width": width, "height": 900}, color_scheme=theme, base_url=place
     )
+    context.set_default_timeout(PATIENCE_MS)
     yield Look(context.new_page(), axe, view)
     context.close()
 
@@ -115,9 +143,10 @@ def test_from_a_fault_to_a_verdict(look, tmp_path):
     page.goto("/")
     page.fill("#text", STATIC.replace("gpu:", "gpuu:"))
     page.wait_for_selector("#faults .faults")
-    assert page.text_content(".lines .wrong") == "3"
+    shown(page, ".lines .wrong", "3")
     look.judged("error")
     page.click("#faults [data-line='3']")
+    focused(page, "#text")
     assert page.evaluate("document.activeElement.selectionStart") == STATIC.index("gpu:")
 
     page.fill("#text", STATIC)
@@ -151,7 +180,6 @@ def test_a_sweep_is_begun_watched_cancelled_and_read(look):
     page.fill("[name=over]", "nothing=1")
     page.click("main button.main")
     page.wait_for_selector("[role=alert]")
-    look.said.clear()  # browsers tell of every 422
     look.judged("sweeps-fault")
     page.fill("[name=over]", "backend.flags.max_num_seqs=1:16384:1")
     page.click("main button.main")
@@ -180,20 +208,18 @@ def test_what_guards_the_page_and_what_it_refuses(look, tmp_path):
         page.fill("[name=token]", "no token of this service")
         page.click("main button")
         page.wait_for_selector(".bad")
-        look.said.clear()  # browsers tell of every 401
         look.judged("login-wrong")
         page.fill("[name=token]", TOKEN)
         page.click("main button")
         page.wait_for_url("**/plans")
         look.judged("plans-none")
         page.goto(f"{place}/plans/abcdefabcdef")
-        look.said.clear()
         look.judged("refused")
 
 
 @pytest.mark.parametrize("look", NARROW, indirect=True, ids=named)
 def test_a_what_if_a_filter_and_a_baseline(look, place):
-    with Browser(base_url=place, timeout=30) as browser:
+    with Browser(base_url=place) as browser:
         browser.see("/")
         where = browser.fill("/plans", text=STATIC).headers["location"]
         sent = browser.fill("/runs", file=latency_file([1.0] * 30), plan=where[7:])
@@ -230,11 +256,11 @@ def test_the_keyboard_reaches_all_and_is_caught_nowhere(look):
     page = look.page
     page.goto("/")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    focused(page, ".skip")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    focused(page, "#main")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "text"
+    focused(page, "#text")
     outline = "getComputedStyle(document.activeElement.parentElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
     page.keyboard.press("Tab")
@@ -255,9 +281,9 @@ def test_a_theme_is_chosen_kept_and_followed_by_charts(look):
     page.click("text=Plan it")
     page.wait_for_url("**/plans/*")
     assert page.evaluate(ground) == "rgb(20, 23, 26)"
-    shown = "document.querySelector('picture img').currentSrc.endsWith('theme=dark')"
+    dark = "() => document.querySelector('picture img').currentSrc.endsWith('theme=dark')"
     page.locator("picture img").first.scroll_into_view_if_needed()
-    page.wait_for_function(shown)
+    page.wait_for_function(dark)
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
@@ -274,13 +300,29 @@ def test_a_file_is_dropped_on_the_sheet(look):
         STATIC.replace("qwen2.5-0.5b-instruct", "no-such-model"),
     )
     page.wait_for_selector("#faults .faults")
-    assert page.text_content(".lines .wrong") == "2"
+    shown(page, ".lines .wrong", "2")
     assert "no-such-model" in page.input_value("#text")
 
 
 @pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
+def test_a_file_is_opened_again_and_one_too_large_is_told(look, tmp_path):
+    page, large, small = look.page, tmp_path / "large.yaml", tmp_path / "small.yaml"
+    large.write_text("#" * 2**20 + "\n", "utf-8")
+    small.write_text(STATIC, "utf-8")
+    page.goto("/")
+    page.set_input_files("#open", large)
+    shown(page, "#faults", "large.yaml is larger than 1 MiB, too large for a deployment.")
+    for _ in range(2):
+        page.fill("#text", "nothing")
+        page.wait_for_selector("#faults .faults")
+        page.set_input_files("#open", small)
+        page.wait_for_selector("#faults .good")
+        assert page.input_value("#text") == STATIC
+
+
+@pytest.mark.parametrize("look", [(1440, "light")], indirect=True)
 def test_a_plan_of_a_hundred_kernels_is_painted_within_a_second(look, place):
-    with Browser(base_url=place, timeout=30) as browser:
+    with Browser(base_url=place) as browser:
         plan = post_plan(browser, MANY).json()
     where, kernels = f"/plans/{plan['plan_id']}", plan["kernels"]
     assert len(kernels) >= 100
@@ -293,3 +335,20 @@ def test_a_plan_of_a_hundred_kernels_is_painted_within_a_second(look, place):
             break
     counted(look.page, "#kernels ~ * tbody tr", len(kernels))
     assert min(paints) < 1000
+
+
+def test_a_report_is_no_wider_than_a_phone(chromium, tmp_path):
+    """Sentences with names of kernels that no space breaks, and commands; nothing is fetched."""
+    long = "flashinfer_trtllm_allreduce_add_rmsnorm_static_fp8_quant(hidden,residual,scale)"
+    view = Group(
+        typed(f"vllm serve {long}"), bullets([long]), heading(long), words(long), small(long)
+    )
+    report = tmp_path / "report.html"
+    report.write_text(report_page(long, pieces(view)), "utf-8")
+    shown = chromium.new_page(viewport={"width": 360, "height": 900})
+    asked = []
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(report.as_uri())
+    assert shown.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert asked == [report.as_uri()]
+    shown.close()

@@ -19,7 +19,7 @@ def guarded(tmp_path_factory):
     (folder / "tokens").write_text(f"# who\nread {READ}\n\nwrite {WRITE} # ann\n")
     tokens = tokens_of(folder / "tokens", {})
     chosen = settings(folder / "plans.db", tokens=tokens, hosts=None)
-    with served(chosen) as address, httpx.Client(base_url=address) as client:
+    with served(chosen) as address, httpx.Client(base_url=address, timeout=60) as client:
         yield client
 
 

@@ -29,7 +29,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(place):
-    with Browser(base_url=place, timeout=30) as found:
+    with Browser(base_url=place) as found:
         found.see("/")
         yield found
 
@@ -120,6 +120,16 @@ def test_an_uploaded_run_is_judged_and_accepted_under_any_name(browser, run):
     assert run in browser.get("/runs").text
     picture = browser.get("/baselines/history.svg", params={"name": "rel/1 é", "theme": "dark"})
     assert picture.text.startswith("<svg")
+
+
+def test_an_address_that_leads_nowhere_is_a_page_to_a_browser_and_a_problem_to_a_program(browser):
+    shown = browser.see("/nowhere")
+    assert (shown.status_code, "there is no such page" in shown.text) == (404, True)
+    assert "<h1>Not found</h1>" in shown.text
+    browsers = {"accept": "text/html"}
+    for program in (browser.get("/nowhere"), browser.get("/api/v1/nowhere", headers=browsers)):
+        assert program.status_code == 404
+        assert program.headers["content-type"] == "application/problem+json"
 
 
 def test_uploads_that_are_none_are_refused_as_pages(browser, made):

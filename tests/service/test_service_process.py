@@ -40,10 +40,15 @@ def running(tmp_path):
     process.communicate()
 
 
+def planning(client):
+    """Whether a worker works: sweeps have none of these."""
+    return "planner_jobs_running 1.0" in client.get("/metrics").text
+
+
 def test_sigterm_finishes_what_runs_ends_streams_and_stops(running):
     """A plan asked for before the signal is answered after it; a watched sweep's stream ends."""
     process, address = running
-    found = {}
+    found, watched = {}, threading.Event()
     with httpx.Client(base_url=address, timeout=60) as client:
         assert post_plan(client, DECODE).status_code == 201
         body = {"deployment": DECODE, "over": ["backend.flags.max_num_seqs=1:16384:1"]}
@@ -53,6 +58,7 @@ def test_sigterm_finishes_what_runs_ends_streams_and_stops(running):
             url = f"{address}/api/v1/sweeps/{sweep['sweep_id']}/events"
             with httpx.stream("GET", url, timeout=60) as stream:
                 found["status"] = stream.status_code
+                watched.set()
                 found["events"] = stream.read().decode()
 
         def plan():
@@ -63,7 +69,9 @@ def test_sigterm_finishes_what_runs_ends_streams_and_stops(running):
         threads = [threading.Thread(target=watch), threading.Thread(target=plan)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        assert watched.wait(60)
+        while "plan" not in found and not planning(client):
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         for thread in threads:
             thread.join(60)

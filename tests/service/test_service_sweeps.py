@@ -13,7 +13,7 @@ def begin(client, over, **more):
 
 
 def ended(client, sweep_id):
-    for _ in range(200):
+    for _ in range(1200):  # a minute
         found = client.get(f"/api/v1/sweeps/{sweep_id}").json()
         if found["status"] not in ("queued", "running"):
             return found

@@ -29,6 +29,11 @@ def sleep(report, seconds):
     time.sleep(seconds)
 
 
+def until(report, there):
+    while not there.exists():
+        time.sleep(0.01)
+
+
 def gather(report, count):
     return len(bytearray(count))
 
@@ -45,6 +50,13 @@ def die(report):
 
 def refuse(report, error):
     raise error
+
+
+async def become(asked):
+    """Wait until it is so."""
+    async with asyncio.timeout(60):
+        while not asked():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -113,27 +125,31 @@ def test_a_job_that_takes_too_much_is_refused_and_its_worker_replaced(
 
 
 def test_a_job_whose_caller_is_gone_is_stopped(loop, run, workers):
+    """And its worker with it: another does the next."""
+    before = run(process_id)
+
     async def given_up():
-        job = asyncio.create_task(workers.call(sleep, 60, timeout_s=60))
-        await asyncio.sleep(0.2)
+        job = asyncio.create_task(workers.call(sleep, 600, timeout_s=600))
+        await become(lambda: workers.running)
         job.cancel()
         with pytest.raises(asyncio.CancelledError):
             await job
         return await workers.call(double, 1, timeout_s=60)
 
-    begun = time.monotonic()
     assert loop.run(given_up()) == 2
-    assert time.monotonic() - begun < 30
+    assert run(process_id) != before
 
 
-def test_more_than_may_wait_are_told_to_come_again(loop, run, workers):
-    """One runs, two wait, the fourth is refused."""
+def test_more_than_may_wait_are_told_to_come_again(loop, run, workers, tmp_path):
+    """One runs until it may end, two wait, the fourth is refused."""
+    end = tmp_path / "end"
 
     async def four():
-        jobs = [asyncio.create_task(workers.call(sleep, 0.2, timeout_s=60)) for _ in range(3)]
-        await asyncio.sleep(0.05)
+        jobs = [asyncio.create_task(workers.call(until, end, timeout_s=60)) for _ in range(3)]
+        await become(lambda: (workers.running, workers.waiting) == (1, 2))
         with pytest.raises(Refused) as refused:
-            await workers.call(sleep, 0.2, timeout_s=60)
+            await workers.call(until, end, timeout_s=60)
+        end.touch()
         await asyncio.gather(*jobs)
         return refused.value
 

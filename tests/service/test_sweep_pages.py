@@ -16,7 +16,7 @@ from planner.service.pages.sweeps import SORTS, table
 
 @pytest.fixture
 def browser(address):
-    with Browser(base_url=address, timeout=30) as found:
+    with Browser(base_url=address) as found:
         found.see("/sweeps")
         yield found
 
@@ -26,7 +26,7 @@ def begin(browser, over, text=DECODE, sort="step_ms"):
 
 
 def ended(browser, place):
-    for _ in range(200):
+    for _ in range(1200):  # a minute
         found = browser.see(place).text
         if 'id="progress"' not in found:
             return found

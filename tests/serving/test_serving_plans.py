@@ -10,6 +10,7 @@ from planner.plan.load import decode
 from planner.plan.prepare import prepare
 from planner.plan.solve import solve_step
 from planner.serving.closed import serve
+from planner.serving.open import serve_rate
 from planner.serving.plan import plan_question
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
@@ -73,6 +74,16 @@ def test_users_beyond_the_cache_wait():
     assert found.waiting == 400 - found.most_running
     assert found.running == found.most_running
     assert found.ttft_s.value > 10 * found.prefill.time_s
+
+
+def test_what_takes_more_than_is_served_is_limited_by_what_fills_it():
+    """At a thousand requests a second every place is taken, and more are sent: not by users."""
+    sequences, kv = (
+        serve_rate(question(f"{{rate: 1000, input: {prompt}, output: 64}}"))
+        for prompt in (64, 8000)
+    )
+    assert (sequences.limit, kv.limit) == ("sequences", "kv")
+    assert sequences.running == sequences.most_running
 
 
 def test_replicas_share_the_users():

@@ -80,8 +80,8 @@ def test_batch_and_context_are_those_of_the_load(load, batch, context):
 def test_texts_are_set_as_they_stand():
     """Version 0.10 is no number, a batch is one."""
     version, batch = axes(["version=0.10", "batch=8"], DECODE)
-    assert version.setting("0.10") == 'backend.version="0.10"'
-    assert batch.setting("8") == "step.decode.batch=8"
+    assert version.setting("0.10") == '--over backend.version="0.10"'
+    assert batch.setting("8") == "--over step.decode.batch=8"
 
 
 @pytest.mark.parametrize(

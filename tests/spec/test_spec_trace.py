@@ -53,14 +53,20 @@ def test_a_trace_of_our_own_is_put_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("arrival_s,input,output\n0,10,4\nx,10,4\n", "trace:3:1: not a request: could not convert"),
+        ("arrival_s,input,output\n0,10,4\nx,10,4\n", "trace:3:1: not a request: 'x' is no time"),
         ("arrival_s,input,output\n0,0,4\n", "trace:2:1: not a request: '0' is no number of tokens"),
         ("arrival_s,input,output\nnan,1,4\n", "trace:2:1: not a request: 'nan' is no time"),
-        ("arrival_s,input,output\n0,10\n", "trace:2:1: not a request"),
-        (AZURE + "yesterday,1,1\n", "trace:4:1: not a request: Invalid isoformat"),
-        ('{"timestamp": 0}\n', "trace:1:1: not a request: no 'input_length'"),
+        ("arrival_s,input,output\n0,10\n", "trace:2:1: not a request: output is missing"),
+        ("arrival_s,input,output\n0,10,1.5\n", "'1.5' is no number of tokens above zero"),
+        (AZURE + "2023-13-45 1,1,1\n", "trace:4:1: not a request: '2023-13-45 1' is no date"),
+        ('{"timestamp": [], "input_length": 1, "output_length": 1}\n', "[] is no time"),
+        (
+            AZURE + "yesterday,1,1\n",
+            "trace:4:1: not a request: 'yesterday' is no date, as in 2023-11-16",
+        ),
+        ('{"timestamp": 0}\n', "trace:1:1: not a request: input_length is missing"),
         ('{"timestamp": 0, "input_length": true, "output_length": 1}\n', "True is no number"),
-        (MOONCAKE + "{nonsense\n", "trace:3:1: not a request: no 'timestamp'"),
+        (MOONCAKE + "{nonsense\n", "trace:3:1: not a request: a line is one object of JSON"),
     ],
 )
 def test_a_row_that_is_no_request_is_told_with_its_line(tmp_path, text, words):

@@ -73,7 +73,7 @@ def start_together(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 def finish(process: subprocess.Popen[str]) -> str:
     """What the process wrote; fails the test when it failed."""
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     return out.strip()
 

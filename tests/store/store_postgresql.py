@@ -78,7 +78,7 @@ def running() -> Iterator[Server]:
     finally:
         if process:
             process.send_signal(signal.SIGINT)  # "fast shutdown"
-            process.wait(30)
+            process.wait(120)
         shutil.rmtree(folder)
 
 
@@ -96,7 +96,7 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
             [programs / "postgres", "-D", folder / "data", "-k", folder, *settings],
             stdout=log, stderr=log, cwd=folder, **identity,
         )  # fmt: skip
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while subprocess.run(
         [programs / "pg_isready", "-q", "-h", folder], cwd=folder, check=False, **identity
     ).returncode:

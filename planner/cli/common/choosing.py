@@ -82,6 +82,8 @@ def targets(texts: Sequence[str], throughput: float | None) -> Targets:
             raise UsageError(f"--slo has no limit {name[:40]!r}", hint)
         if not equals:
             raise UsageError(f"--slo {name} has no time", _AS)
+        if name in found:
+            raise UsageError(f"--slo names {name} twice", "which of the two is to be kept?")
         try:
             found[name] = SECONDS.parse(value)
         except ValueError as error:
@@ -120,6 +122,10 @@ def workload_sets(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
 def users_of(deployment: DeploymentSpec) -> int:
     """The users of a deployment. Raises UsageError where it has none."""
     workload = deployment.workload
+    if deployment.pools is not None:
+        # what is chosen is one kind of server
+        message, hint = "pools are not chosen for", "leave them out, or --set pools=null"
+        raise SpecError([deployment.pools.origin.fault(message, hint, key=True)])
     if workload is None or workload.concurrency is None:
         hint = "--concurrency 32 --input 1024 --output 256, or workload.concurrency in the file"
         raise UsageError("it takes users to choose for", hint)

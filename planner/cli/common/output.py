@@ -8,6 +8,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
+from planner.errors import UsageError
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -35,10 +37,13 @@ def show(view: RenderableType) -> None:
 
 
 def write(text: str) -> None:
-    """Write to stdout at once."""
+    """Write to stdout at once. Raises UsageError where it takes no more, as a full disk."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # what is still buffered would raise again when the interpreter flushes on its way out
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            reason = f"the output cannot be written: {error.strerror}"
+            raise UsageError(reason, "what it was sent to is full or gone") from None

@@ -24,7 +24,8 @@ class Progress:
         now = monotonic()
         if now - self._last > _QUIET_S:
             self._last, rate = now, self._count / (now - self._begun)
-            sys.stderr.write(f"{self._count:,} rows planned, {rate:,.0f} a second\n")
+            what = "row" if self._count == 1 else "rows"
+            sys.stderr.write(f"{self._count:,} {what} planned, {rate:,.0f} a second\n")
             sys.stderr.flush()
 
 

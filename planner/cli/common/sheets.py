@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.common.subjects import ChoiceSubject, HistorySubject, PlanSubject, Subject
+from planner.cli.common.subjects import (
+    ChoiceSubject,
+    HistorySubject,
+    PlanSubject,
+    Subject,
+    SweepSubject,
+)
 from planner.plan.diff import PlanDiff
 from planner.report.choice_sheet import choice_about, choice_sheet, choice_title
 from planner.report.pieces import Piece
@@ -15,6 +21,8 @@ from planner.report.sheets import (
     history_sheet,
     plan_sheet,
     plan_title,
+    sweep_sheet,
+    sweep_title,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +40,8 @@ def sheet(found: Subject, *, pictures: bool) -> tuple[str, tuple[Piece, ...]]:
     if isinstance(found, ChoiceSubject):
         shown = _choice_picture(found.document) if pictures else {}
         return choice_title(found.document), choice_sheet(found.document, shown.get("front"))
+    if isinstance(found, SweepSubject):
+        return sweep_title(found.document), sweep_sheet(found.document)
     if isinstance(found, PlanDiff):
         shown = _one("diff", found) if pictures else {}
         return f"{found.name_a} against {found.name_b}", diff_sheet(found, shown)

@@ -1,4 +1,4 @@
-"""What a chart or a report is about: a plan, two, several GPUs, or a choice."""
+"""What a chart or a report is about: a plan, two, several GPUs, a choice, or a sweep."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ from planner.spec.question import CostModel, Question, ask
 if TYPE_CHECKING:
     from planner.spec.catalog import Catalog
 
-KINDS = ("plan", "diff", "gpus", "choose", "history")
+KINDS = ("plan", "diff", "gpus", "choose", "history", "sweep")
 """Of documents that commands print with ``--json``, those that can be read back."""
+
+CHOICE = ("model", "workload", "targets", "max_gpus", "choices", "front", "nearest", "given")
+SWEEP = ("count", "errors", "fitting", "rows", "reasons", "sort", "out")
+"""What a document of the kind has at the least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +64,22 @@ class ChoiceSubject:
 
 
 @dataclass(frozen=True, eq=False)
+class SweepSubject:
+    """What ``planner sweep --json`` printed."""
+
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class HistorySubject:
     """What ``planner history --json`` printed, moments as datetimes."""
 
     rows: tuple[Mapping[str, Any], ...]
 
 
-Subject = PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject | HistorySubject
+Subject = (
+    PlanSubject | PlanDiff | tuple[GpuColumn, ...] | ChoiceSubject | SweepSubject | HistorySubject
+)
 
 
 def subject(names: Sequence[str], gpus: str | None, asked: Asked) -> Subject:
@@ -155,7 +168,9 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
     kind = document["kind"]
     try:
         if kind == "choose":
-            return ChoiceSubject(document)
+            return ChoiceSubject(_whole(document, CHOICE))
+        if kind == "sweep":
+            return SweepSubject(_whole(document, SWEEP))
         if kind == "history":
             return HistorySubject(tuple(map(_dated, document["rows"])))
         if kind == "diff":
@@ -168,6 +183,13 @@ def _restored(document: Mapping[str, Any], asked: Asked) -> Subject:
         raise UsageError(f"the file is no whole {kind}: {error}", hint) from error
     advice = None if listed is None else tuple(restore(Advice, row) for row in listed)
     return PlanSubject(plan, _question(plan, asked), advice)
+
+
+def _whole(document: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+    """Raises KeyError where it lacks one of what it is made of."""
+    for name in names:
+        document[name]
+    return document
 
 
 def _dated(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request, Response
@@ -16,8 +17,10 @@ from planner.service.desk import desk_of
 from planner.service.forms import remember, session_of
 from planner.service.guard import cookie_of
 from planner.service.pages.look import draws, rendered
-from planner.service.problems import Refused, told
+from planner.service.problems import Refused, problem_of, told
 from planner.service.tokens import Access
+
+HTML = "text/html"
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
@@ -58,6 +61,16 @@ def fragment(template: str, **context: Any) -> Response:
 def onward(address: str) -> Response:
     """To another page, after a form."""
     return RedirectResponse(address, 303)
+
+
+async def unrouted(request: Request, error: Exception) -> Response:
+    """An address that leads nowhere, to a browser as a page."""
+    wants = request.headers.get("accept", "")
+    api = request.url.path.startswith("/api/")
+    if getattr(error, "status_code", None) != HTTPStatus.NOT_FOUND or api or HTML not in wants:
+        return problem_of(error)
+    missing = Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+    return page(request, "refused.html", missing.status_code, found=told(missing))
 
 
 class PageRoute(APIRoute):

@@ -46,7 +46,12 @@ if (sheet) {
     lines.scrollTop = sheet.scrollTop;
   };
   const put = async (file) => {
-    if (!file || file.size > 1048576) return;
+    if (!file) return;
+    if (file.size > 1048576) {
+      faults.textContent = `${file.name} is larger than 1 MiB, too large for a deployment.`;
+      draw();
+      return;
+    }
     sheet.value = await file.text();
     draw();
     sheet.dispatchEvent(new Event("opened"));
@@ -79,7 +84,10 @@ if (sheet) {
     event.preventDefault();
     put(event.dataTransfer.files[0]);
   });
-  document.getElementById("open").addEventListener("change", (event) => put(event.target.files[0]));
+  document.getElementById("open").addEventListener("change", async (event) => {
+    await put(event.target.files[0]);
+    event.target.value = "";  // the same file again is a change too
+  });
   draw();
 }
 
