@@ -32,9 +32,9 @@ def deep(layers: int) -> Question:
     return Question(asked.deployment, spec, asked.blocks, asked.gpu, asked.backend)
 
 
-def question(model: str, gpu: str, parallel: str = "{}") -> Question:
+def question(model: str, gpu: str, parallel: str = "{}", backend: str = "{name: vllm}") -> Question:
     text = (
-        f"model: {model}\ngpu: {gpu}\nparallel: {parallel}\n"
+        f"model: {model}\ngpu: {gpu}\nparallel: {parallel}\nbackend: {backend}\n"
         "step: {decode: {batch: 16, context: 4096}}\n"
     )
     return ask(load_text(text, "deploy.yaml"), CATALOG)
@@ -65,6 +65,13 @@ def test_warm_plan_of_deepseek_v3(benchmark):
     """The target is 25 ms; 40 ms is the most it may take."""
     asked = question("deepseek-v3", "h200-sxm", "{tensor: 8, expert: 8}")
     benchmark(assemble, asked)
+
+
+@pytest.mark.benchmark(group="plan")
+def test_warm_plan_of_glm_5_without_graphs(benchmark):
+    """A launch loop whose blocks have nine boundary states, with many labels in each."""
+    eager = "{name: vllm, flags: {enforce_eager: true}}"
+    benchmark(assemble, question("glm-5", "h200-sxm", "{tensor: 8}", eager))
 
 
 @pytest.mark.benchmark(group="plan")

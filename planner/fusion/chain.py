@@ -9,7 +9,6 @@ chain is read back from the last one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from planner.fusion.explore import Space
 from planner.fusion.objective import Additive, Label, Objective, Way
@@ -39,24 +38,9 @@ class Stretch:
     """Of one block."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where in the model a path over some blocks may lie."""
-
-    state: int
-    """Boundary state it begins in."""
-    out: int
-    """Boundary state it ends in."""
-    first: int
-    """The least number of blocks before it,"""
-    last: int
-    """and the greatest."""
-    blocks: int
-    """How many blocks it leads over."""
-
-
-Keep = Callable[[Place, list[Label]], list[Label]]
-"""Drops labels that no schedule needs."""
+Keep = Callable[[int, int, list[Label]], list[Label]]
+"""Of labels of paths from the beginning over so many blocks to a boundary state those that a
+schedule may need, as it needs them there."""
 
 
 @dataclass(frozen=True)
@@ -75,31 +59,40 @@ class Chain:
         """
         row: Row = {0: [self.objective.identity]}
         for stretch in stretches:
-            row = self._repeat(row, stretch)
+            row = self._walk(row, stretch) if self.keep else self._repeat(row, stretch)
             if not row:
                 raise NoSchedule(f"fusion: the kernels given cannot complete {stretch.name}")
         return row
 
     def _repeat(self, row: Row, stretch: Stretch) -> Row:
         """The row after all blocks of the stretch: a product with some of the powers 1, 2, 4 …"""
-        power, blocks, done = stretch.matrix, 1, stretch.start
+        power, blocks = stretch.matrix, 1
         while True:
             if stretch.times & blocks:
-                done += blocks
-                row = self._advance(row, power, stretch.name, Place(0, 0, 0, 0, done))
+                row = self._advance(row, power, stretch.name)
             blocks *= 2
             if blocks > stretch.times:
                 return row
-            last = stretch.start + stretch.times - blocks
-            power = {
-                s: self._advance(r, power, stretch.name, Place(s, 0, stretch.start, last, blocks))
-                for s, r in power.items()
-            }
+            power = {s: self._advance(r, power, stretch.name) for s, r in power.items()}
 
-    def _advance(self, row: Row, matrix: Matrix, name: str, place: Place) -> Row:
-        """The row after one more matrix; its labels lie at the place, whatever they end in."""
+    def _walk(self, row: Row, stretch: Stretch) -> Row:
+        """The same block by block: of a path from the model's beginning is known what it costs at
+        least in the end, of a power of the matrix only what the best place for it costs. Where
+        labels are many, so few are left that powers take ten times as long.
+        """
+        assert self.keep
+        for done in range(stretch.start + 1, stretch.start + stretch.times + 1):
+            found = self._joined(row, stretch.matrix, stretch.name)
+            row = self._pruned({out: self.keep(done, out, each) for out, each in found.items()})
+        return row
+
+    def _advance(self, row: Row, matrix: Matrix, name: str) -> Row:
+        """The row after one more matrix."""
         if isinstance(self.objective, Additive):
             return _least(row, matrix, self.objective)
+        return self._pruned(self._joined(row, matrix, name))
+
+    def _joined(self, row: Row, matrix: Matrix, name: str) -> Row:
         join = self.objective.join
         found: Row = {}
         for middle, heads in row.items():
@@ -109,9 +102,10 @@ class Chain:
                 if count > self.max_labels:
                     raise SearchTooLarge(name, count, self.max_labels, "labels")
                 labels += [join(head, tail) for head in heads for tail in tails]
-        if self.keep is not None:
-            found = {o: self.keep(replace(place, out=o), labels) for o, labels in found.items()}
-        return {out: self.objective.prune(labels) for out, labels in found.items() if labels}
+        return found
+
+    def _pruned(self, row: Row) -> Row:
+        return {out: self.objective.prune(labels) for out, labels in row.items() if labels}
 
 
 def _least(row: Row, matrix: Matrix, objective: Additive) -> Row:

@@ -287,7 +287,7 @@ class TwoClock:
 
     def best(self, labels: list[Label]) -> Label:
         """The label whose device clock ends first when both clocks start at zero."""
-        return min(labels, key=lambda label: (label[0], max(label[2], label[3]), label[1]))
+        return min(labels, key=lambda label: (label[0], max(label[2], label[3]), *label[1:3]))
 
     def total(self, label: Label) -> Total:
         """The cost of a whole schedule from both clocks at zero to the end of the last kernel."""

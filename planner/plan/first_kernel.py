@@ -12,6 +12,7 @@ none touches a block before all but one of those ahead of it are complete.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -205,14 +206,15 @@ def _saved(
     nodes: AbstractSet[Node], kernel: Kernel, owners: Owners, labels: Sequence[str], alone: Alone
 ) -> tuple[float, int]:
     replaced = {id(owner): (owner, covered) for owner, covered in (owners[n] for n in nodes)}
-    seconds, launches = -_device_s(kernel), -kernel.group.launches
+    seconds, launches = [-_device_s(kernel)], -kernel.group.launches
     for owner, covered in replaced.values():
-        seconds += _device_s(owner)
+        seconds.append(_device_s(owner))
         launches += owner.group.launches
         for at, name in covered - nodes:
             left = alone(labels[at], name) if at < len(labels) else None
             if left is None:
                 return 0.0, 0
-            seconds -= _device_s(left)
+            seconds.append(-_device_s(left))
             launches -= left.group.launches
-    return seconds, launches
+    # Sets have no order: rounded once, the sum is the same in every run
+    return math.fsum(seconds), launches
