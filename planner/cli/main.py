@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import io
@@ -89,6 +90,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("stopped", err=True)
         return STOPPED
     except PlannerError as error:
-        click.echo(str(error), err=True)
-        return error.exit_code
+        return _told(error)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        from planner.cli.common.output import no_more
+
+        return _told(no_more(error))  # of help texts, which click writes
     return code or 0
+
+
+def _told(error: PlannerError) -> int:
+    click.echo(str(error), err=True)
+    return error.exit_code

@@ -94,10 +94,11 @@ def test_a_reader_that_goes_away_is_no_error(deployment, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_output_that_finds_no_room_is_told(deployment):
+@pytest.mark.parametrize("asked", [("plan", None, "--no-save"), ("--help",)])
+def test_output_that_finds_no_room_is_told(asked, deployment):
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            command("plan", deployment, "--no-save"),
+            command(*(word or deployment for word in asked)),
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,

@@ -42,8 +42,14 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # what is still buffered would raise again when the interpreter flushes on its way out
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        unwritten = no_more(error)
         if not isinstance(error, BrokenPipeError):
-            reason = f"the output cannot be written: {error.strerror}"
-            raise UsageError(reason, "what it was sent to is full or gone") from None
+            raise unwritten from None
+
+
+def no_more(error: OSError) -> UsageError:
+    """Write nothing to stdout from here on, and say why."""
+    # what is still buffered would raise again when the interpreter flushes on its way out
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    reason = f"the output cannot be written: {error.strerror}"
+    return UsageError(reason, "what it was sent to is full or gone")

@@ -49,7 +49,10 @@ def split_sets(
     found = splits(ask(load_deployment(file, sets), catalog, cost_model))
     chosen = best(found)
     if chosen is None:
-        hint = "a smaller load, narrower weights, or a GPU with more memory"
+        hint = (
+            "a smaller load, narrower weights, a GPU with more memory, or several nodes: "
+            "planner choose FILE --max-gpus 16"
+        )
         raise UsageError(f"no split over up to {MOST} GPUs fits", hint)
     return found, (*sets, *chosen.sets)
 
