@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 _kept: dict[Any, Any] = {}
-_KEPT_MOST = 512
+_KEPT_MOST = 1024
+"""A sweep over 64 structures and four GPUs asks for 678, again and again: with fewer, each would be
+forgotten before it is asked for again."""
 
 
 def remembered(key: Any, make: Callable[[], Any]) -> Any:
