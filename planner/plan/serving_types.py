@@ -83,3 +83,7 @@ class ServingPlan:
     flight, over all replicas."""
     saturation_per_s: float | None = None
     """The most requests a second that all replicas serve: at more the queue grows without end."""
+    evictions: float = 0.0
+    """How often each request loses its KV, since the cache runs out and others began sooner."""
+    again_tokens: float = 0.0
+    """Tokens that each request computes once more for it."""

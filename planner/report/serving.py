@@ -56,6 +56,7 @@ def serving_view(found: ServingPlan) -> RenderableType:
         ("running", f"{found.running:,} of at most {found.most_running:,} sequences a replica"),
         ("waiting", f"{found.waiting:,} requests a replica"),
         ("KV in use", share(found.kv_share)),
+        *_evicted(found),
         ("GPU busy", share(found.device_share)),
         ("a GPU", f"{rate(found.output_tokens_per_s_per_gpu)} output tokens/s"),
     ]
@@ -85,6 +86,14 @@ def _open(found: ServingPlan) -> list[tuple[str, str]]:
         ("saturation", f"{found.saturation_per_s or 0:.3g} requests/s at most"),
         *([("queue", "grows without end; figures are without it")] if _swamped(found) else []),
     ]
+
+
+def _evicted(found: ServingPlan) -> list[tuple[str, str]]:
+    if not found.evictions:
+        return []
+    again = f"{found.again_tokens:,.0f} tokens computed again, of {found.output:,} generated"
+    hint = "fewer sequences at once, or more memory for KV, evict fewer"
+    return [("evicted", f"{found.evictions:.2g} times a request: {again}"), ("", hint)]
 
 
 def _shown(each: Range, said: Callable[[float], str]) -> tuple[str, str]:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from planner.num import ceil_div
 from planner.serving.clock import Clock, Prompts
 from planner.serving.room import Room
-from planner.serving.steady import Steady, fresh, prompt_budget
+from planner.serving.state import Steady
+from planner.serving.steady import fresh, prompt_budget
 from planner.serving.types import ClosedLoop
 
 
@@ -22,20 +23,24 @@ def begun_together(
 ) -> Steady:
     """The means of a run: of the first request of each user, and of all others in steady state."""
     assert asked.requests
-    share = min(1.0, asked.concurrency / asked.requests)
-    places = min(users, room.sequences)
+    places = found.places(users, room)
+    sent = min(1.0, asked.concurrency / asked.requests)
+    share = sent * places / users
     one_s, rest_s = _all_prompts_s(clock, asked, 1), _all_prompts_s(clock, asked, places - 1)
     steps = (asked.output - 1) / found.yields
     first_s = clock.host.arrival_s(fresh(asked)) + one_s + rest_s / 2
     alone = found.mixture.decode.time_s
     step_s = alone + (one_s + rest_s) / 2 / steps if steps else found.step_s
-    waits = max(0, users - places) / users
-    return replace(
+    # who finds no room at first waits for half of those before, on average
+    waits = (1 - sent) + sent * max(0, users - places) / users / 2
+    run = replace(
         found,
         step_s=share * step_s + (1 - share) * found.step_s,
         first_s=share * first_s + (1 - share) * found.first_s,
-        wait_s=found.wait_s * (1 - share) + share * waits * found.wait_s,
+        wait_s=found.wait_s * waits,
     )
+    pace = found.inside_s(asked.output) / run.inside_s(asked.output)
+    return replace(run, requests_per_s=found.requests_per_s * pace)
 
 
 def _all_prompts_s(clock: Clock, asked: ClosedLoop, places: int) -> float:

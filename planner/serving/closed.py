@@ -18,10 +18,12 @@ from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan, StepKind
 from planner.serving.burst import begun_together
 from planner.serving.clock import Clock, Tick
+from planner.serving.crowded import served
 from planner.serving.drain import served_share
 from planner.serving.room import Room, room
 from planner.serving.setup import Setup, setup
-from planner.serving.steady import Mixture, Steady, first_token_s, steady
+from planner.serving.state import Mixture, Steady
+from planner.serving.steady import first_token_s
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
 from planner.spec.types import Workload
@@ -43,7 +45,13 @@ class Replica:
     @property
     def running(self) -> int:
         """Sequences in the engine at once."""
-        return min(self.users, self.room.sequences)
+        return self.state.places(self.users, self.room)
+
+    def kv_share(self, asked: ClosedLoop) -> float:
+        """Of the KV cache that is in use."""
+        if self.state.crowd:
+            return self.state.crowd.turnover.kv_share
+        return self.room.share(self.running, asked.input + asked.output / 2)
 
 
 def closed_loop(workload: Workload, sizes: tuple[int, int, int] | None = None) -> ClosedLoop:
@@ -94,7 +102,7 @@ def _replica(found: Setup, asked: ClosedLoop, users: int) -> Replica:
             f"not one request of {asked.input + asked.output:,} tokens fits: room for {pool:,}"
         )
         raise SpecError([origin.fault(message, "more GPUs, or a narrower KV cache")])
-    state = steady(clock, asked, users, places)
+    state = served(clock, asked, users, places)
     if asked.requests:
         state = begun_together(clock, asked, users, places, state)
     return Replica(clock, places, users, state)
@@ -108,7 +116,7 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
     pace = _pace(replica)
     latency = _scattered(_line(ttft, tpot, later), pace)
     tpot, ttft = _scattered(tpot, pace), _scattered(ttft, _first(replica))
-    rate = replicas * replica.users / latency.value * _served_share(replica, asked, replicas)
+    rate = replicas * _rate_of(replica, asked, latency) * _served_share(replica, asked, replicas)
     output = _rate(rate * asked.output, latency)
     return ServingPlan(
         asked.concurrency,
@@ -125,10 +133,12 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
         running,
         replica.users - running,
         replica.room.sequences,
-        replica.room.share(running, asked.input + asked.output / 2),
+        replica.kv_share(asked),
         _device_share(state.mixture),
         *_kinds(state.mixture),
         _limit(replica),
+        evictions=state.crowd.turnover.evictions if state.crowd else 0.0,
+        again_tokens=state.crowd.turnover.again if state.crowd else 0.0,
     )
 
 
@@ -230,6 +240,13 @@ def _rate(per_s: float, latency: Range) -> Range:
     return Range(per_s, low, high)
 
 
+def _rate_of(replica: Replica, asked: ClosedLoop, latency: Range) -> float:
+    """Requests that a replica serves in a second, while all its places are taken."""
+    if asked.requests and replica.running < replica.users:  # of which a share is sent at once
+        return replica.state.requests_per_s
+    return replica.users / latency.value
+
+
 def _served_share(replica: Replica, asked: ClosedLoop, replicas: int) -> float:
     """Of a counted run, what its end leaves of the places' time; all of one without end."""
     if asked.requests is None or asked.output < 2:  # noqa: PLR2004 - no token after the first
@@ -264,7 +281,7 @@ def _limit(replica: Replica) -> str:
     """What keeps a replica from more requests a second."""
     mixture = replica.state.mixture
     if replica.running < replica.users:
-        return replica.room.by
+        return "kv" if replica.state.crowd else replica.room.by
     if mixture.prefill_share >= 1:
         return "prefill"
     return "host" if mixture.decode.host_s > mixture.decode.device_s else "users"

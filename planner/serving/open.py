@@ -13,11 +13,15 @@ from dataclasses import replace
 from planner.plan.prepare import prepare
 from planner.plan.serving_types import Range, ServingPlan
 from planner.serving.closed import closed_loop, serve_on
+from planner.serving.crowded import served
 from planner.serving.room import Room, room
 from planner.serving.setup import Setup, setup
-from planner.serving.steady import steady
+from planner.serving.state import Steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
+
+_CROWD = 4
+"""Requests for each place at the highest rate: more of them only wait longer."""
 
 
 def serve_rate(question: Question) -> ServingPlan:
@@ -51,18 +55,18 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     """
     places = _room(found, asked)
 
-    def served(users: int) -> float:
-        loop = replace(asked, concurrency=users)
-        return steady(found.clock, loop, users, places).requests_per_s
+    def state(users: int) -> Steady:
+        return served(found.clock, replace(asked, concurrency=users), users, places)
 
     if places.sequences < 1:
         return 1, 0.0
-    most = served(places.sequences)
+    full = state(_CROWD * places.sequences)
+    most = full.requests_per_s
     if rate_per_s >= most:
-        return places.sequences, most
+        return max(places.sequences, round(most * full.inside_s(asked.output))), most
     # more users send more: what they send is in order
     users = range(1, places.sequences + 1)
-    return 1 + bisect_left(users, rate_per_s, key=served), most
+    return 1 + bisect_left(users, rate_per_s, key=lambda each: state(each).requests_per_s), most
 
 
 def _room(found: Setup, asked: ClosedLoop) -> Room:

@@ -19,20 +19,20 @@ other.
 Where steps shared with prompts are all full, prompts wait and not tokens: as many sequences decode
 as come out of full steps.
 
-Left out: evictions when KV runs out, and that users keep in step for a while although their lengths
-vary.
+Left out: a KV cache that runs out (`planner.serving.crowded`), and that users keep in step for a
+while although their lengths vary.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 
 from planner.num import ceil_div
 from planner.plan.speculation import yielded
-from planner.serving.clock import Beat, Clock, Prompts, Tick
+from planner.serving.clock import Beat, Clock, Prompts
 from planner.serving.room import Room
+from planner.serving.state import Mixture, Steady
 from planner.serving.types import ClosedLoop
 
 _ROUNDS = 4
@@ -40,69 +40,6 @@ _CLOSE = 0.005
 """Rounds end when the rate of requests changes by less."""
 _MOST_LOAD = 0.95
 """Of the queue of prompts: a closed loop keeps it finite, however full its steps are."""
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """The steps of one replica, and how often each comes."""
-
-    decode: Tick
-    prefill: Tick
-    """With the decoding sequences in it where ``mixed``."""
-    decoding: int
-    beside: int
-    """Of them in a step with prompts."""
-    prompts: Prompts
-    """In a step that holds any."""
-    chunks: int
-    """Steps that one prompt takes."""
-    prefills: float
-    """Steps with prompts for each decode step; where both are one, of all steps."""
-    stalls: float
-    """Steps with prompts that a sequence meets between two of its own; where ``mixed``, of its
-    own."""
-    ahead: float
-    """Steps with prompts that come before those of a request."""
-    running: float
-    """Other steps that a request waits for."""
-    mixed: bool
-
-    @property
-    def prefill_share(self) -> float:
-        """Steps with prompts, of all steps."""
-        return min(1.0, self.prefills) if self.mixed else self.prefills / (1 + self.prefills)
-
-    def step_s(self, decode_s: float, prefill_s: float) -> float:
-        """Time between two steps that decode the same sequence."""
-        if not self.mixed:
-            return decode_s + self.stalls * prefill_s
-        return (1 - self.stalls) * decode_s + self.stalls * prefill_s
-
-
-@dataclass(frozen=True)
-class Steady:
-    """Steady state of one replica. Times in seconds."""
-
-    mixture: Mixture
-    step_s: float
-    """Between two steps that decode the same sequence."""
-    yields: float
-    """Tokens that each gives it: one without speculation."""
-    wait_s: float
-    """Until a request finds room."""
-    first_s: float
-    """From then to the first token."""
-    requests_per_s: float
-
-    @property
-    def ttft_s(self) -> float:
-        """From the send to the first token."""
-        return self.wait_s + self.first_s
-
-    @property
-    def tpot_s(self) -> float:
-        """Between two tokens after the first."""
-        return self.step_s / self.yields
 
 
 def steady(clock: Clock, asked: ClosedLoop, users: int, room: Room) -> Steady:
@@ -125,13 +62,19 @@ def fresh(asked: ClosedLoop) -> int:
     return max(1, round(asked.input * (1 - asked.cached)))
 
 
+def middle(asked: ClosedLoop) -> int:
+    """Keys that a sequence attends to halfway through its output."""
+    return asked.input + int(ceil_div(asked.output, 2))
+
+
 def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: int) -> Steady:
     """The state that follows when so many sequences decode at once."""
     speculation = clock.prepared.question.deployment.speculation
     yields = yielded(speculation) if speculation else 1.0
     steps = (asked.output - 1) / yields
-    full = _full(clock, asked, steps)
-    mixture = _mixture(clock, asked, (min(decoding, _whole(full)), places), steps)
+    full = fullest(clock, asked, steps)
+    sequences = min(decoding, whole(full)), places
+    mixture = mixture_of(clock, asked, sequences, steps, middle(asked))
     step_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
     first_s = first_token_s(clock, asked, mixture, step_s, mixture.prefill.time_s)
     # no more prompts come out of full steps than make up for the sequences that end
@@ -141,7 +84,7 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
     return Steady(mixture, step_s, yields, wait_s, first_s, requests_per_s)
 
 
-def _full(clock: Clock, asked: ClosedLoop, steps: float) -> float:
+def fullest(clock: Clock, asked: ClosedLoop, steps: float) -> float:
     """The most sequences that decode at once where every step is full of prompts beside them;
     fewer than one where a prompt takes more steps than its output.
     """
@@ -154,19 +97,24 @@ def _full(clock: Clock, asked: ClosedLoop, steps: float) -> float:
     return max(1.0, steps * max(1, int(rules.tokens / (tokens + taken))))
 
 
-def _whole(full: float) -> int:
+def whole(full: float) -> int:
+    """Sequences of `fullest`, one at least."""
     return max(1, int(min(full, sys.maxsize)))
 
 
-def _mixture(clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float) -> Mixture:
-    """The steps of so many sequences that decode, on average, of so many in the engine."""
+def mixture_of(
+    clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float, context: int
+) -> Mixture:
+    """The steps of so many sequences that decode, on average, of so many in the engine.
+
+    Each attends to ``context`` keys, and a prompt of the loop comes for so many of its steps.
+    """
     now, places = sequences
     decoding = now
     each, mixed = max(steps, 1.0), clock.scheduler.mixed and steps > 0
-    context = asked.input + int(ceil_div(asked.output, 2))
-    full = _full(clock, asked, steps)
+    full = fullest(clock, asked, steps)
     if asked.in_step:
-        decoding = min(places, _whole(full))
+        decoding = min(places, whole(full))
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
     packed = mixed and clock.scheduler.chunked and (prefills > 1 or places > full)
     if packed:
@@ -258,7 +206,7 @@ def _prefill(
         held = _held_back(clock, asked, decoding, steps)
         seen = arriving * scheduler.poll_steps  # at once, by a scheduler that looks seldom
         alone = 1 + arriving * held if held else seen / -math.expm1(-seen)
-        count = max(1, min(together, round(alone)))
+        count = max(1, min(together, round(max(alone, asked.together))))
     return 1, Prompts(count, tokens, cached), arriving / count
 
 
