@@ -23,6 +23,8 @@ from planner.serving.steady import fresh, fullest, mixture_of, steady, whole
 from planner.serving.turnover import turnover
 from planner.serving.types import ClosedLoop
 
+_ENDLESS = 4
+"""Times the users where ever more wait: whether more than that do changes nothing for others."""
 _ROUNDS = 4
 _CLOSE = 0.005
 """Rounds end when the rate of requests changes by less."""
@@ -35,7 +37,8 @@ def served(clock: Clock, asked: ClosedLoop, users: int, room: Room) -> Steady:
     steps = (asked.output - 1) / yields
     # those whose prompts find no room in steps do not ask for KV
     most = min(clock.scheduler.sequences, whole(fullest(clock, asked, steps)))
-    lengths = asked.input, asked.output, min(users, most), asked.spread, asked.drifted
+    asking = min(_ENDLESS * users if asked.endless else users, most)
+    lengths = asked.input, asked.output, asking, asked.spread, asked.drifted
     cache = Cache(clock.scheduler.admission, room.pool_tokens, *lengths)
     found = turnover(cache)
     if found is None:
@@ -71,8 +74,11 @@ class _Crowd:
         away_s = again.evictions * mixture.chunks * mixture.prefill.time_s
         away_s += again.away * self.steps * decode_s
         inside_s = first_s + self.steps * step_s + away_s
-        rate = min(rate, users / inside_s)
-        times = step_s, yields, users / rate - inside_s, first_s, rate
+        wait_s = 0.0
+        if not self.asked.endless:
+            rate = min(rate, users / inside_s)
+            wait_s = users / rate - inside_s
+        times = step_s, yields, wait_s, first_s, rate
         away_s /= max(1, self.asked.output - 1)
         return Steady(mixture, *times, away_s, Crowd(self.running, again))
 

@@ -20,10 +20,6 @@ from planner.serving.state import Steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
 
-_CROWD = 4
-"""Requests for each place at the highest rate: more of them only wait longer."""
-
-
 def serve_rate(question: Question) -> ServingPlan:
     """The serving of a deployment's open-loop workload.
 
@@ -42,8 +38,9 @@ def at_rate(found: Setup, asked: ClosedLoop, rate_per_s: float) -> ServingPlan:
     """Requests of such lengths that come to ready replicas at a rate over all of them."""
     replicas = found.clock.prepared.question.deployment.parallel.data
     users, most = in_flight(found, asked, rate_per_s / replicas)
-    served = serve_on(found, replace(asked, concurrency=users * replicas))
-    if rate_per_s >= most * replicas and served.limit == "users":
+    swamped = rate_per_s >= most * replicas
+    served = serve_on(found, replace(asked, concurrency=users * replicas, endless=swamped))
+    if swamped and served.limit == "users":
         # more is sent than is served: what keeps it out is what fills every place
         served = replace(served, limit=_room(found, asked).by)
     return _at_rate(served, rate_per_s, most * replicas)
@@ -55,15 +52,17 @@ def in_flight(found: Setup, asked: ClosedLoop, rate_per_s: float) -> tuple[int, 
     """
     places = _room(found, asked)
 
-    def state(users: int) -> Steady:
-        return served(found.clock, replace(asked, concurrency=users), users, places)
+    def state(users: int, *, endless: bool = False) -> Steady:
+        loop = replace(asked, concurrency=users, endless=endless)
+        return served(found.clock, loop, users, places)
 
     if places.sequences < 1:
         return 1, 0.0
-    full = state(_CROWD * places.sequences)
+    full = state(places.sequences, endless=True)
     most = full.requests_per_s
     if rate_per_s >= most:
-        return max(places.sequences, round(most * full.inside_s(asked.output))), most
+        inside = round(most * full.inside_s(asked.output)) if full.crowd else places.sequences
+        return inside, most
     # more users send more: what they send is in order
     users = range(1, places.sequences + 1)
     return 1 + bisect_left(users, rate_per_s, key=lambda each: state(each).requests_per_s), most

@@ -32,8 +32,8 @@ _FEW = 8
 """Up to so many their number matters."""
 _MOST_PRESSURE = 4.0
 """Sequences asked for, of those that fit: more of them only wait longer."""
-_OUTPUT = 1024
-"""Tokens of an output where only ratios matter."""
+_LEAST_OUTPUT, _MOST_OUTPUT = 16, 1024
+"""Tokens of an output: of longer ones only ratios matter."""
 
 
 def turnover(cache: Cache) -> Turnover | None:
@@ -51,12 +51,22 @@ def _near(cache: Cache) -> Cache:
     """One like it, of those that many share."""
     holds = min(float(_MOST), _rounded(cache.holds, 16 if cache.holds < _FEW else 2))
     pressure = min(_MOST_PRESSURE, _rounded(cache.sequences / cache.holds, 16))
-    # an estimate falls by steps, so that outputs keep their length
-    output = round(_rounded(cache.output, 4)) if cache.rule == "estimate" else _OUTPUT
+    output = _output(cache, holds)
     prompt = max(1, round(output * _rounded(cache.prompt / cache.output, 8)))
     many = max(1, round(holds * pressure))
     near = Cache(cache.rule, 1, prompt, output, many, round(cache.spread, 1), cache.apart)
     return replace(near, tokens=math.ceil(holds / near.holds))
+
+
+def _output(cache: Cache, holds: float) -> int:
+    """Tokens of an output of the one that is replayed: as many sequences end in each step of it.
+
+    Only an estimate, which falls by steps, keeps their own length.
+    """
+    if cache.rule == "estimate":
+        return round(_rounded(cache.output, 4))
+    scaled = cache.output * min(1.0, holds / cache.holds)
+    return max(_LEAST_OUTPUT, min(_MOST_OUTPUT, round(_rounded(scaled, 4))))
 
 
 def _rounded(ratio: float, cuts: int) -> float:

@@ -25,6 +25,8 @@ class ClosedLoop:
     """Requests in all, of a run that begins with every user at once; None of one without end."""
     drifted: bool = False
     """Whether users come as they come although their requests are all alike."""
+    endless: bool = False
+    """Whether ever more requests wait behind these."""
     together: float = 1.0
     """Prompts that come at once with one of them, at least."""
 
