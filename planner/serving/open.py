@@ -20,6 +20,7 @@ from planner.serving.state import Steady
 from planner.serving.types import ClosedLoop
 from planner.spec.question import Question
 
+
 def serve_rate(question: Question) -> ServingPlan:
     """The serving of a deployment's open-loop workload.
 

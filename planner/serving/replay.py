@@ -8,13 +8,14 @@ so that the replay goes from one to the other.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 from random import Random
 
 from planner.cost.scheduler import Admission
 from planner.serving.admission import Expected
 
-_WARM, _COUNTED, _LEAST = 4, 8, 160
+_WARM, _COUNTED, _LEAST = 4, 5, 160
 """Requests of each place before any is counted, and those counted; so many at least."""
 _LOOK = 8
 """Steps after which an estimate that has fallen may let the next sequence in."""
@@ -100,13 +101,8 @@ class _Sequence:
     steps: int
     """That it then needs."""
     output: int
-    since: int = 0
-    """The step in which it began."""
-
-    @property
-    def ends(self) -> int:
-        """The step after which it is done."""
-        return self.since + self.steps
+    ends: int = 0
+    """The step after which it is done."""
 
 
 @dataclass(eq=False)
@@ -117,7 +113,7 @@ class Replay:
     now: int = 0
     held: float = 0.0
     """Tokens."""
-    running: list[_Sequence] = field(default_factory=list)
+    running: dict[_Sequence, None] = field(default_factory=dict)
     """In the order they began."""
     evicted: list[_Sequence] = field(default_factory=list)
     """The last of them comes back first."""
@@ -128,9 +124,14 @@ class Replay:
     """Tokens of evicted sequences, to be computed once more."""
 
     def __post_init__(self) -> None:
-        self._expected = Expected(self.cache.rule)
+        cache = self.cache
+        self._places = max(1, round(min(cache.holds, cache.sequences)))
+        self._expected = Expected(cache.rule)
         self._random = Random(0)  # noqa: S311 - lengths, no secrets
         self._next = self._drawn()
+        self._ending: list[tuple[int, int, _Sequence]] = []
+        self._ends = self._pushed = 0
+        """Their last steps, summed."""
         self._clear()
 
     def _clear(self) -> None:
@@ -141,28 +142,30 @@ class Replay:
     def turned(self) -> Turnover:
         """The averages, once the beginning is forgotten."""
         cache = self.cache
-        places = min(cache.holds, cache.sequences)
-        self.play(cache.sequences + round(_WARM * places))
+        self.play(_WARM * self._places)
         self._clear()
         since = self.now
-        self.play(self.done + max(_LEAST, round(_COUNTED * places)))
+        self.play(self.done + max(_LEAST, _COUNTED * self._places))
         steps = self.now - since
-        requests = self._ran / max(1, cache.output - 1)
+        requests, running = self._ran / max(1, cache.output - 1), self._ran / steps
+        prompts = max(1, self._prompts)
         return Turnover(
-            self._kept / steps / cache.tokens,
-            1 - self._ran / steps / cache.sequences,
-            self._away / self._ran,
-            self.evictions / requests,
-            self.again / requests,
-            self._pairs / max(1, self._prompts),
-            self._found / max(1, self._prompts) / (self._ran / steps),
+            kv_share=self._kept / steps / cache.tokens,
+            out=1 - running / cache.sequences,
+            away=self._away / self._ran,
+            evictions=self.evictions / requests,
+            again=self.again / requests,
+            together=self._pairs / prompts,
+            met=self._found / prompts / running,
         )
 
     def play(self, done: int) -> None:
         """Go on until so many requests are done."""
         while self.done < done:
             if not self._make_room():
+                before = self._prompts
                 self._let_in()
+                self._pairs += (self._prompts - before) ** 2
             self._step(self._until_next())
 
     def _make_room(self) -> bool:
@@ -170,38 +173,36 @@ class Replay:
         before = self.evictions
         while self.held + len(self.running) > self.cache.tokens and len(self.running) > 1:
             self._ran_out()
-            last = self.running.pop()
-            had = last.kv + self.now - last.since
+            last, _ = self.running.popitem()
+            left = last.ends - self.now
+            had = last.kv + last.steps - left
             self.held -= had
+            self._ends -= last.ends
             self.evictions += 1
             self.again += had + 1
-            self.evicted.append(_Sequence(had + 1, last.ends - self.now - 1, last.output))
+            self.evicted.append(_Sequence(had + 1, left - 1, last.output))
         return self.evictions > before
 
     def _ran_out(self) -> None:
-        outputs = sum(each.output for each in self.running)
-        made = outputs - len(self.running) - self._todo()
-        self._expected.ran_out(made, len(self.running), outputs)
+        if self.cache.rule == "estimate":
+            outputs = sum(each.output for each in self.running)
+            made = outputs - len(self.running) - self._todo
+            self._expected.ran_out(made, len(self.running), outputs)
 
+    @property
     def _todo(self) -> int:
         """Steps that those which run have still to do."""
-        return sum(each.ends - self.now for each in self.running)
+        return self._ends - len(self.running) * self.now
 
     def _let_in(self) -> None:
         """Those that wait, as long as they fit."""
-        before = self._prompts
-        self._admit(self._todo())
-        self._pairs += (self._prompts - before) ** 2
-
-    def _admit(self, todo: int) -> None:
         while self.evicted or self.begun - self.done < self.cache.sequences:
             new = self.evicted[-1] if self.evicted else self._next
-            later = self._expected.of_running * todo + self._expected.of_new * new.steps
+            later = self._expected.of_running * self._todo + self._expected.of_new * new.steps
             needed = self.held + new.kv + max(later, len(self.running))
             if needed > self.cache.tokens and self.running:
                 return
             self._begin(new)
-            todo += new.steps
 
     def _begin(self, new: _Sequence) -> None:
         if self.evicted:
@@ -209,21 +210,23 @@ class Replay:
         else:
             self.begun += 1
             self._next = self._drawn()
-        new.since = self.now
         self._prompts += 1
         self._found += len(self.running)
-        if new.steps > 0:
-            self.running.append(new)
-            self.held += new.kv
-        else:
+        if new.steps <= 0:
             self.done += 1
+            return
+        new.ends = self.now + new.steps
+        self.running[new] = None
+        self.held += new.kv
+        self._ends += new.ends
+        self._pushed += 1
+        heapq.heappush(self._ending, (new.ends, self._pushed, new))
 
     def _drawn(self) -> _Sequence:
         """The next request; the first ones cut, so that they end one by one."""
         cache = self.cache
         prompt, output = self._length(cache.prompt), self._length(cache.output)
-        apart = cache.spread > 0 or cache.apart
-        if apart and self.begun < cache.sequences:
+        if (cache.spread > 0 or cache.apart) and self.begun < self._places:
             output = self._random.randint(1, output)
         return _Sequence(prompt, output - 1, output)
 
@@ -235,7 +238,9 @@ class Replay:
 
     def _until_next(self) -> int:
         """Steps until one ends or must go."""
-        ends = min(each.ends for each in self.running) - self.now
+        while self._ending[0][2] not in self.running:
+            heapq.heappop(self._ending)
+        ends = self._ending[0][0] - self.now
         room = int((self.cache.tokens - self.held) / len(self.running))
         most = _LOOK if self.cache.rule == "estimate" else ends
         return max(1, min(ends, room, most))
@@ -249,7 +254,10 @@ class Replay:
         self.now += steps
         self.held += count * steps
         self._expected.decoded(steps)
-        left = [each for each in self.running if each.ends > self.now]
-        self.held -= sum(each.kv + each.steps for each in self.running if each.ends <= self.now)
-        self.done += count - len(left)
-        self.running = left
+        while self._ending and self._ending[0][0] <= self.now:
+            ends, _, last = heapq.heappop(self._ending)
+            if last in self.running:
+                del self.running[last]
+                self.held -= last.kv + last.steps
+                self._ends -= ends
+                self.done += 1

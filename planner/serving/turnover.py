@@ -30,10 +30,11 @@ _MOST = 64
 """Sequences of a replay."""
 _FEW = 8
 """Up to so many their number matters."""
-_MOST_PRESSURE = 4.0
+_MUCH, _MOST_PRESSURE = 1.5, 4.0
 """Sequences asked for, of those that fit: more of them only wait longer."""
-_LEAST_OUTPUT, _MOST_OUTPUT = 16, 1024
-"""Tokens of an output: of longer ones only ratios matter."""
+_LEAST_OUTPUT = 16
+_LONG = 16
+"""Steps between the ends of two sequences: of longer ones only ratios matter."""
 
 
 def turnover(cache: Cache) -> Turnover | None:
@@ -50,9 +51,10 @@ def turnover(cache: Cache) -> Turnover | None:
 def _near(cache: Cache) -> Cache:
     """One like it, of those that many share."""
     holds = min(float(_MOST), _rounded(cache.holds, 16 if cache.holds < _FEW else 2))
-    pressure = min(_MOST_PRESSURE, _rounded(cache.sequences / cache.holds, 16))
+    pressure = cache.sequences / cache.holds
+    pressure = min(_MOST_PRESSURE, _rounded(pressure, 8 if pressure < _MUCH else 2))
     output = _output(cache, holds)
-    prompt = max(1, round(output * _rounded(cache.prompt / cache.output, 8)))
+    prompt = max(1, round(output * _rounded(cache.prompt / cache.output, 6)))
     many = max(1, round(holds * pressure))
     near = Cache(cache.rule, 1, prompt, output, many, round(cache.spread, 1), cache.apart)
     return replace(near, tokens=math.ceil(holds / near.holds))
@@ -66,7 +68,7 @@ def _output(cache: Cache, holds: float) -> int:
     if cache.rule == "estimate":
         return round(_rounded(cache.output, 4))
     scaled = cache.output * min(1.0, holds / cache.holds)
-    return max(_LEAST_OUTPUT, min(_MOST_OUTPUT, round(_rounded(scaled, 4))))
+    return round(_rounded(max(_LEAST_OUTPUT, min(_LONG * holds, scaled)), 2))
 
 
 def _rounded(ratio: float, cuts: int) -> float:
