@@ -88,7 +88,7 @@ class _Served:
         places = self._values(axis, here, limit, points)
         values, found = zip(*self._plans(axis, places), strict=True)
         fits = [
-            not each.waiting
+            each.concurrency <= each.most_running * replicas(self.plan)
             if self.workload.rate is None
             else (each.rate_per_s or 0.0) < (each.saturation_per_s or 0.0)
             for each in found

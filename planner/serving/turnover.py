@@ -30,7 +30,7 @@ _MOST = 64
 """Sequences of a replay."""
 _FEW = 8
 """Up to so many their number matters."""
-_MUCH, _MOST_PRESSURE = 1.5, 4.0
+_MUCH, _MOST_PRESSURE = 2.5, 4.0
 """Sequences asked for, of those that fit: more of them only wait longer."""
 _LEAST_OUTPUT = 16
 _LONG = 16
@@ -50,7 +50,7 @@ def turnover(cache: Cache) -> Turnover | None:
 
 def _near(cache: Cache) -> Cache:
     """One like it, of those that many share."""
-    holds = min(float(_MOST), _rounded(cache.holds, 16 if cache.holds < _FEW else 2))
+    holds = _between(min(_MOST, cache.holds), 16 if cache.holds < _FEW else 4)
     pressure = cache.sequences / cache.holds
     pressure = min(_MOST_PRESSURE, _rounded(pressure, 8 if pressure < _MUCH else 2))
     output = _output(cache, holds)
@@ -69,6 +69,11 @@ def _output(cache: Cache, holds: float) -> int:
         return round(_rounded(cache.output, 4))
     scaled = cache.output * min(1.0, holds / cache.holds)
     return round(_rounded(max(_LEAST_OUTPUT, min(_LONG * holds, scaled)), 2))
+
+
+def _between(ratio: float, cuts: int) -> float:
+    """The same in the middle of two: no whole number of sequences, which would fit too well."""
+    return float(2 ** ((math.floor(math.log2(ratio) * cuts) + 0.5) / cuts))
 
 
 def _rounded(ratio: float, cuts: int) -> float:

@@ -11,7 +11,7 @@ from planner.spec.question import ask
 
 DEPLOYMENT = """\
 model: llama-3.1-8b-instruct
-gpu: h100-sxm
+gpu: {gpu}
 backend: {{name: {engine}, version: "{version}"}}
 workload: {{{load}, input: {prompt}, output: {output}{more}}}
 """
@@ -25,11 +25,10 @@ ENGINES = [
 CATALOG = Catalog.standard()
 
 
-def run(engine, load, prompt, output, more="", *, requests=300):
+def run(engine, load, prompt, output, more="", *, requests=300, gpu="h100-sxm"):
     name, version = engine
-    text = DEPLOYMENT.format(
-        engine=name, version=version, load=load, prompt=prompt, output=output, more=more
-    )
+    words = {"engine": name, "version": version, "load": load, "more": more, "gpu": gpu}
+    text = DEPLOYMENT.format(prompt=prompt, output=output, **words)
     return simulate(ask(load_text(text, "f", "deployment"), CATALOG), requests=requests, seed=1)
 
 
@@ -63,8 +62,34 @@ def test_requests_that_come_as_they_come_do_too(engine):
     assert found.requests_per_s == pytest.approx(8, rel=0.1)
 
 
+@pytest.mark.parametrize("engine", [("vllm", "0.19"), ("sglang", "0.5.6")], ids="-".join)
+@pytest.mark.parametrize("spread", ["", ", spread: 0.2"], ids=["alike", "varied"])
+def test_users_whose_kv_runs_out_see_the_steady_state(engine, spread):
+    """24 GB hold weights and some 30,000 tokens: three times as many are asked for."""
+    found = run(engine, "concurrency: 64", 1024, 768, spread, requests=150, gpu="l4")
+    assert found.pools[0].evictions > 10
+    assert apart(found) < 0.05
+    steady = found.steady
+    assert steady.limit == "kv"
+    assert steady.requests_per_s == pytest.approx(found.requests_per_s, rel=0.05)
+    assert steady.ttft_s.value == pytest.approx(found.ttft.mean_s, rel=0.2)
+    assert steady.kv_share == pytest.approx(found.pools[0].kv_share, rel=0.05)
+
+
+def test_an_engine_that_evicts_serves_less_at_its_highest_rate():
+    """Requests of 512 + 256 tokens hold 640 on average: as many are served as if none were evicted,
+    less what their tokens cost that are computed again.
+    """
+    found = run(("vllm", "0.19"), "rate: 9", 512, 256, requests=100, gpu="l4")
+    steady = found.steady
+    assert not found.stable
+    assert steady.saturation_per_s == pytest.approx(found.saturation_per_s, rel=0.05)
+    assert steady.evictions > 0.1
+    # in flight without the queue before them, some of them out of the cache
+    assert steady.running < steady.concurrency < 2 * steady.running
+
+
 def test_more_than_can_be_served_is_not_stable():
-    # an engine that evicts nothing: what evictions cost is no part of the steady state
     found = run(("tensorrt-llm", "1.0"), "rate: 60", 1024, 128)
     assert not found.stable
     assert found.saturation_per_s < 60
