@@ -281,7 +281,8 @@ def _limit(replica: Replica) -> str:
     """What keeps a replica from more requests a second."""
     mixture = replica.state.mixture
     if replica.running < replica.users:
-        return "kv" if replica.state.crowd else replica.room.by
+        full = replica.running >= replica.room.sequences
+        return replica.room.by if full or not replica.state.crowd else "kv"
     if mixture.prefill_share >= 1:
         return "prefill"
     return "host" if mixture.decode.host_s > mixture.decode.device_s else "users"

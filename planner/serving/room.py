@@ -27,7 +27,7 @@ def room(scheduler: Scheduler, pool_tokens: int, prompt: int, output: int) -> Ro
 
     An engine that keeps a request out until all it can need is free counts whole sequences.
     Others fill the cache with sequences as they grow: on average half of each output is there.
-    What evictions then cost is left out.
+    What that costs in evictions: `planner.serving.crowded`.
     """
     whole = scheduler.admission == "whole"
     each = prompt + output * (1.0 if whole else 0.5)

@@ -20,6 +20,21 @@ def served(tmp_path, monkeypatch):
     return "users.yaml"
 
 
+def test_a_plan_beside_it_says_that_requests_are_evicted(run, tmp_path, monkeypatch):
+    """Some of 400 users' requests of 1,024 tokens find no room, and others lose theirs."""
+    monkeypatch.chdir(tmp_path)
+    load = "workload: {concurrency: 400, input: 1024, output: 1024}\nmemory: {utilization: 0.12}\n"
+    text = USERS.replace("workload: {concurrency: 4, input: 128, output: 16}\n", load)
+    (tmp_path / "users.yaml").write_text(text, encoding="utf-8")
+    found = run("plan", "users.yaml")
+    assert "times a request" in found.out
+    assert "of 1,024 generated" in found.out
+    assert "fewer sequences at once, or more memory for KV" in found.out
+    serving = json.loads(run("plan", "users.yaml", "--json").out)["serving"]
+    assert serving["evictions"] > 0
+    assert serving["again_tokens"] > 1024 * serving["evictions"]
+
+
 def test_users_in_a_closed_loop(run, served):
     found = run("simulate", served, "--requests", "600")
     assert found.code == 0

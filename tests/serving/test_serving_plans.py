@@ -110,3 +110,25 @@ def test_an_engine_without_a_scheduler_serves_nobody():
     asked = question("{concurrency: 4, input: 64, output: 64}", backend="{name: pytorch-eager}")
     with pytest.raises(UsageError, match="serves no requests"):
         plan_question(asked)
+
+
+def test_a_plan_says_what_evictions_cost():
+    """30 % of 80 GB are 24 GB, 16 of them weights: a cache of some 50,000 tokens. 200 users ask for
+    200 · 768 tokens on average.
+    """
+    few, many = (
+        serve(
+            question(f"{{concurrency: {n}, input: 512, output: 512}}", memory="{utilization: 0.3}")
+        )
+        for n in (16, 200)
+    )
+    assert (few.evictions, few.again_tokens) == (0.0, 0.0)
+    assert many.limit == "kv"
+    assert many.running + many.waiting == 200
+    assert 0.9 < many.kv_share <= 1
+    # those that go hold a prompt at least; no more is computed again than was generated
+    assert 512 * many.evictions < many.again_tokens < 1.1 * 512
+    latency_s = many.ttft_s.value + 511 * many.tpot_s.value
+    assert many.requests_per_s == pytest.approx(200 / latency_s)
+    # a token takes longer than a step, since some of them wait out of the cache
+    assert many.tpot_s.value > max(many.decode.time_s, few.tpot_s.value)
