@@ -108,6 +108,13 @@ def test_ten_operators_cost_what_joining_them_was_seen_to_save():
     assert 9 * node_s == pytest.approx(saved_s, rel=0.2)
 
 
+@pytest.mark.parametrize(("tensor", "launch_us"), [("1", 18), ("4", 22), ("8", 26)])
+def test_a_launch_on_several_ranks(tensor, launch_us):
+    """DeepSeek-V2 over eight, 11.5 tokens/s (SGLang 1264): (87 - 1) ms / 3,289 = 26 us."""
+    found = fixed_costs(engine("0.3", tensor=tensor))
+    assert found.launch_s == pytest.approx(launch_us * 1e-6)
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
