@@ -161,3 +161,16 @@ def test_flags_came_one_by_one(flag, missing, there):
     assert engine(there, flag).flags[flag.partition(":")[0]] is not None
     with pytest.raises(SpecError):
         engine(missing, flag)
+
+
+def test_nothing_drafts_yet():
+    text = f"""
+model: {LLAMA}
+gpu: h100-sxm
+backend: {{name: sglang, version: "0.3"}}
+speculation: {{draft: llama-3.2-1b-instruct, tokens: 4, acceptance: 0.7}}
+step: {{decode: {{batch: 1, context: 132}}}}
+"""
+    asked = ask(load_text(text, "deploy.yaml", "deployment"), CATALOG)
+    with pytest.raises(SpecError, match="speculative decoding came after 0.3"):
+        prepare(asked)
