@@ -26,6 +26,7 @@ def engine(
     name: str,
     version: str,
     flags: str = "",
+    *,
     gpu: str = "h100-sxm",
     parallel: str = "",
     drafts: str = "",
