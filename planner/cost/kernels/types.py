@@ -37,7 +37,11 @@ class Variant:
 
     name: str
     constants: tuple[Constant, ...]
-    """At most 14."""
+    """At most 14 that are fitted at once."""
+    lender: str = ""
+    """A variant that runs some of the same kernels, measured by themselves."""
+    lent: tuple[str, ...] = ()
+    """Constants of these: where the lender is fitted, its values stand."""
 
 
 class TimeOfKernel(Protocol, Generic[ShapeT_contra]):
