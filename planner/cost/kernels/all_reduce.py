@@ -117,6 +117,8 @@ def time_s(
     Time grows with bytes but for where symmetric memory takes over.
     """
     graph_s, own, symmetric = _captured(variant, shape, device, link, values)
+    if shape.eager is False and shape.copied is False:
+        return graph_s
     copy_s = 2 * shape.bytes / (_COPY_SHARE * device.bandwidth_bytes_per_s)
     ready_s = graph_s + (copy_s + where(own, values["copy_s"], 0.0)) * shape.copied
     call_s = values["call_s"] * where(symmetric, values.get("calls", 1.0), 1.0)

@@ -47,7 +47,8 @@ class Variant:
 class TimeOfKernel(Protocol, Generic[ShapeT_contra]):
     """The formula of a family: seconds on the device, floor included.
 
-    Pure and vectorised: shapes may hold NumPy arrays. Time never falls when the work grows.
+    Pure and vectorised: shapes may hold NumPy arrays. Time never falls when the work grows, but for
+    where an engine goes over to another kernel by size alone.
     ``warm`` says that weights, KV and experts may lie in the L2, as in benchmark loops that repeat
     a shape; serving reads them cold.
     """
