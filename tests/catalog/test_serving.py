@@ -22,8 +22,16 @@ SHORT, LONG = 8192, 131_072
 POOL = 400_000
 
 
-def engine(name: str, version: str, flags: str = "", gpu: str = "h100-sxm", parallel: str = ""):
+def engine(
+    name: str,
+    version: str,
+    flags: str = "",
+    gpu: str = "h100-sxm",
+    parallel: str = "",
+    drafts: str = "",
+):
     text = f"""
+{drafts}
 model: m
 gpu: {gpu}
 parallel: {{{parallel}}}
@@ -275,6 +283,22 @@ def test_mixed_chunks_of_sglang_count_running_sequences_too():
 def test_what_turns_off_the_overlap_of_sglang():
     assert not schedules("sglang", "0.4", flags="disable_overlap_schedule: true").asynchronous
     assert not schedules("sglang", "0.5.9", parallel="pipeline: 2").asynchronous
+
+
+@pytest.mark.parametrize(
+    ("flags", "asynchronous", "sequences"),
+    [
+        ("", False, 48),
+        ("enable_spec_v2: true", True, 48),
+        ("enable_spec_v2: true, disable_overlap_schedule: true", False, 48),
+        ("max_running_requests: 512", False, 512),
+    ],
+)
+def test_drafts_of_sglang_end_the_overlap_and_run_few_sequences(flags, asynchronous, sequences):
+    """Its log: the overlap scheduler is off without spec v2, and 48 requests run unless told."""
+    drafts = "speculation: {tokens: 3, acceptance: 0.8}"
+    found = schedules("sglang", "0.5.9", flags=flags, drafts=drafts)
+    assert (found.asynchronous, found.sequences) == (asynchronous, sequences)
 
 
 def test_the_prompt_limit_of_sglang_holds_for_larger_chunks_too():
