@@ -61,7 +61,7 @@ def _quicker(rows: Sequence[SiliconRow], splits: Sequence[Split]) -> set[int]:
     load has two times a token, the shorter one is of drafts, as is any load that the plain script
     does not ask for.
     """
-    loads: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    loads: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for place, (row, split) in enumerate(zip(rows, splits, strict=True)):
         alike = row.system == "b200_sxm" and row.gemm.startswith("fp8") and row.version == "0.5.9"
         if _of(row, "sglang", "DeepSeek-") and alike and (split.gpus, split.expert) == (_WHOLE, 1):
