@@ -8,11 +8,9 @@ sequence that is in it, until the averages stand: from one sequence's end, or on
 next.
 
 Rates of all this have no closed form: memory that several sequences give back at once lets several
-in, which later end together, so that even sequences which came one by one end up in waves. In the
-mean two laws hold whatever the waves. Each token of an output is generated once, so that the ages
-of those that run are even, and a full cache of M tokens runs M / (p + o / 2) sequences of p and o
-tokens. And only growth evicts, so that no more tokens are computed again than are generated, up to
-what the last one that goes holds beyond what is needed.
+in, which later end together, so that even sequences which came one by one end up in waves. One law
+holds whatever the waves. Each token of an output is generated once, so that the ages of those that
+run are even, and a full cache of M tokens runs M / (p + o / 2) sequences of p and o tokens.
 
 Numbers are rounded to ratios near each other before, so that many loops share an answer; a cache of
 more than 64 sequences is taken for one of 64.
