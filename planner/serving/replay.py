@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from random import Random
 
 from planner.cost.scheduler import Admission
 from planner.serving.admission import Expected
 
 _WARM, _COUNTED, _LEAST = 4, 5, 160
 """Requests of each place before any is counted, and those counted; so many at least."""
+_PRIME = 2**31 - 1
 _LOOK = 8
 """Steps after which an estimate that has fallen may let the next sequence in."""
 
@@ -127,7 +127,7 @@ class Replay:
         cache = self.cache
         self._places = max(1, round(min(cache.holds, cache.sequences)))
         self._expected = Expected(cache.rule)
-        self._random = Random(0)  # noqa: S311 - lengths, no secrets
+        self._seed = 1
         self._next = self._drawn()
         self._ending: list[tuple[int, int, _Sequence]] = []
         self._ends = self._pushed = 0
@@ -227,14 +227,21 @@ class Replay:
         cache = self.cache
         prompt, output = self._length(cache.prompt), self._length(cache.output)
         if (cache.spread > 0 or cache.apart) and self.begun < self._places:
-            output = self._random.randint(1, output)
+            output = self._even(1, output)
         return _Sequence(prompt, output - 1, output)
 
     def _length(self, mean: int) -> int:
         if not self.cache.spread:
             return mean
         most = round(mean * self.cache.longest)
-        return self._random.randint(max(1, int(most * (1 - self.cache.spread))), most)
+        return self._even(max(1, int(most * (1 - self.cache.spread))), most)
+
+    def _even(self, least: int, most: int) -> int:
+        """A number drawn evenly, the same ones in every replay: the generator of Park and Miller
+        (1988), "Random number generators: good ones are hard to find".
+        """
+        self._seed = self._seed * 16_807 % _PRIME
+        return least + self._seed * (most - least + 1) // _PRIME
 
     def _until_next(self) -> int:
         """Steps until one ends or must go."""
