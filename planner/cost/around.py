@@ -22,15 +22,9 @@ import numpy as np
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.chip import Chip
-from planner.cost.fitting import (
-    DEPTH_BYTES,
-    FP32_BYTES,
-    MOST_COLUMNS,
-    STAGES,
-    Sizes,
-    best_tile,
-)
+from planner.cost.fitting import best_tile
 from planner.cost.flow import Flow
+from planner.cost.sizes import DEPTH_BYTES, FP32_BYTES, MOST_COLUMNS, STAGES, Sizes
 from planner.cost.tile import UNKNOWN, Level, Tile
 from planner.cost.types import Device, NodeCost
 from planner.dtypes import bytes_per_element
@@ -129,10 +123,15 @@ def tile_of(sides: Sides) -> tuple[Tile, float] | None:
     )
     level: Level = "cluster" if blocks[at] > 1 else "block"
     found = Tile(level, int(rows[at]), math.ceil(columns), int(blocks[at]))
-    numbers = (float(each[at]) for each in (sums_bytes, share, extra, fill_s))
-    kept_bytes, used, extra_bytes, fill = numbers
+    numbers = (float(each[at]) for each in (sums_bytes, share, extra, fill_s, total / at_once))
+    kept_bytes, used, extra_bytes, fill, waves = numbers
     return replace(
-        found, kept_bytes=kept_bytes, share=used, extra_bytes=extra_bytes, fill_s=fill
+        found,
+        kept_bytes=kept_bytes,
+        share=used,
+        extra_bytes=extra_bytes,
+        fill_s=fill,
+        pieces=float(math.ceil(waves)),
     ), float(units * parts[at])
 
 

@@ -14,7 +14,8 @@ from planner.capture.solve import Problem
 from planner.capture.types import FixedCosts
 from planner.cost.annotate import annotate
 from planner.cost.estimator import RooflineEstimator
-from planner.cost.flow import flow_of, role_of
+from planner.cost.flow import flow_of
+from planner.cost.roles import role_of
 from planner.fusion.groups import structure
 from planner.fusion.ideal import MAX_NODES, ideal_matches
 from planner.fusion.match import Match
