@@ -76,6 +76,8 @@ class _Around:
     summed: set[NodeKey] = field(default_factory=set)
     """Nodes behind a sum over heads, itself among them."""
     whole: bool = False
+    late: list[NodeKey] = field(default_factory=list)
+    """Statistics of whole rows behind the sum over heads."""
     exchange: NodeKey | None = None
     """A sum over ranks, of what is summed over heads."""
 
@@ -120,6 +122,7 @@ class _Around:
             return once and isinstance(node.op, SUMS)
         if role == "row" and not is_narrow(self.window, key):
             self.whole = self.whole or key not in self.summed
+            self.late += [key] * (key in self.summed)
             return True
         return role in {"element", "row"} or (key not in self.summed and self._head(key, node))
 
@@ -145,6 +148,7 @@ class _Around:
             tuple(reads_from(self.window, before, self.inside)),
             any(not isinstance(self.window.node(key).op, ONLINE) for key in self.rows),
             self.whole,
+            rows=tuple(self.late),
             exchange=self.exchange,
             attention=self.parts,
             by_head=tuple(self.by_head),

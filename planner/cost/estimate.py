@@ -79,7 +79,7 @@ class CalibratedEstimator:
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         started_s = 0.0 if sums_rows_of_ranks(kernel.nodes) else stream.floor_s
-        main_s = together(parts, kernel.tile if kernel.overlaps else None)
+        main_s, exposed_s = together(parts, kernel.tile if kernel.overlaps else None)
         core_s = main_s + stream_s - started_s
         main = next((part for part in parts if part.family == "attention"), parts[0])
         return Estimate(
@@ -90,6 +90,7 @@ class CalibratedEstimator:
             *main.fitted.interval(core_s),
             borrowed=main.fitted.borrowed,
             chain=main.family == CHAINS,
+            exposed_s=exposed_s,
         )
 
     def _unfitted(self, kernel: Kernel, family: str) -> Estimate:

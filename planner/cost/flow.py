@@ -54,7 +54,7 @@ class Flow:
     joint: bool = False
     """Whether results of several products meet element by element."""
     rows: tuple[NodeKey, ...] = ()
-    """Nodes that keep whole rows, where there are no products."""
+    """Nodes that keep whole rows, of no products, or behind the one that follows attention."""
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
     arrived: NodeKey | None = None

@@ -38,15 +38,17 @@ class Part:
     """Of a collective whose tiles are computed meanwhile: what a message takes that is empty."""
 
 
-def together(parts: list[Part], tile: Tile | None) -> Number:
-    """Time of a group's main kernels; with a tile those of which parts travel between ranks while
-    others are computed. Messages on their way hide behind nothing.
+def together(parts: list[Part], tile: Tile | None) -> tuple[Number, Number]:
+    """Time of a group's main kernels, and what of it is between ranks alone.
+
+    With a tile parts travel while others are computed. Messages on their way hide behind nothing.
     """
     link = [part for part in parts if part.family == "collective"]
     hops_s = sum(part.hops_s for part in link)
     link_s = sum(part.core_s for part in link) - hops_s
     chip_s = sum(part.core_s for part in parts if part.family != "collective")
-    return hops_s + link_s + chip_s - (tile.hidden_s(link_s, chip_s) if tile else 0.0)
+    exposed_s = hops_s + link_s - (tile.hidden_s(link_s, chip_s) if tile else 0.0)
+    return chip_s + exposed_s, exposed_s
 
 
 def first_message_s(main: Part, parts: list[Part], started_s: float) -> float:

@@ -73,11 +73,25 @@ class Sizes:
             seconds += as_float(work.matmul_flops) / cost.peak_flops_per_s
         return found, max(seconds, found / self.device.bandwidth_bytes_per_s)
 
+    @cached_property
+    def link_s(self) -> float:
+        """Seconds of the exchange at the link's rate."""
+        key, rate = self.flow.exchange, self.device.link_bytes_per_s
+        return float(as_float(self.cost(key).work.link_bytes)) / rate if key and rate else 0.0
+
+    @cached_property
+    def _busy_s(self) -> float:
+        """Seconds of all products at peak rates, those of attention among them."""
+        attended = (self.cost(key) for key in self.flow.attention)
+        flops = sum(as_float(cost.work.matmul_flops) / cost.peak_flops_per_s for cost in attended)
+        return self.weights[1] + flops
+
     def time_s(self, tile: Tile) -> float:
         """What tiles are compared by."""
         extra_s = tile.extra_bytes / self.device.bandwidth_bytes_per_s
-        least_s = max(self.weights[1] / tile.share, tile.fill_s)
-        return least_s + extra_s + tile.barriers * BARRIER_S
+        chip_s = max(self._busy_s, tile.fill_s * tile.share)
+        exposed_s = self.link_s - float(tile.hidden_s(self.link_s, chip_s))
+        return chip_s / tile.share + exposed_s + extra_s + tile.barriers * BARRIER_S
 
     def pieces(self, heights: int, width: float) -> float:
         """The narrowest tiles that each multiprocessor computes one after another; of rows that

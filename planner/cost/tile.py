@@ -44,9 +44,9 @@ class Tile:
 
     def hidden_s(self, link_s: Number, chip_s: Number) -> Number:
         """What link and chip do at the same time: all that the shorter of the two takes but for one
-        part, the last that travels or the first that arrives.
+        part, the last that travels or the first that arrives. ``chip_s``: with all of it at work.
         """
-        return (1 - 1 / self.pieces) * minimum(link_s, self.last * chip_s)
+        return (1 - 1 / self.pieces) * minimum(link_s, self.last * chip_s / self.share)
 
     def added(self, work: KernelWork, device: Device) -> KernelWork:
         """A group's work with what the tile adds; the same where it adds nothing."""
