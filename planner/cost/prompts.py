@@ -62,13 +62,14 @@ class Queries(NamedTuple):
 
 
 def prompt_tile(sizes: Sizes, queries: Queries) -> Tile | None:
-    """The tile that costs least; None where none fits."""
+    """The tile that costs least, of equals the one that reads least; None where none fits."""
     found = [
         _tile(sizes, queries, tall, blocks)
         for tall in powers(LEAST_ROWS, _QUERY_ROWS)
         for blocks in powers(1, min(sizes.chip.cluster, queries.heads))
     ]
-    return min((each for each in found if each), key=sizes.time_s, default=None)
+    fitting = (each for each in found if each)
+    return min(fitting, key=lambda each: (sizes.time_s(each), each.fill_s), default=None)
 
 
 def _tile(sizes: Sizes, queries: Queries, tall: int, blocks: int) -> Tile | None:

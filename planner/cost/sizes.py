@@ -83,8 +83,8 @@ class Sizes:
     def _busy_s(self) -> float:
         """Seconds of all products at peak rates, those of attention among them."""
         attended = (self.cost(key) for key in self.flow.attention)
-        flops = sum(as_float(cost.work.matmul_flops) / cost.peak_flops_per_s for cost in attended)
-        return self.weights[1] + flops
+        times = (as_float(cost.work.matmul_flops) / cost.peak_flops_per_s for cost in attended)
+        return self.weights[1] + float(sum(times))
 
     def time_s(self, tile: Tile) -> float:
         """What tiles are compared by."""

@@ -14,12 +14,14 @@ from planner.cost.attended import attended_flow, composites
 from planner.fusion.attended import attended_matches
 from planner.fusion.groups import structure
 from planner.fusion.match import Match
+from planner.graph.build import model_graph
 from planner.graph.window import Window
-from planner.ops.types import Formats
+from planner.ops.types import ExpertLayout, Formats
+from planner.spec.question import blocks_of
 from tests.cost.cost_engines import engine
-from tests.cost.cost_samples import graph
+from tests.cost.cost_samples import BF16, graph
 from tests.fusion.test_ideal import ideal_rule, least_s, with_groups
-from tests.fusion.test_match import graph_of
+from tests.fusion.test_match import CATALOG, graph_of
 
 QKV = ("q_proj", "k_proj", "v_proj")
 PARTS = tuple(f"attention.{part}" for part in ("scores", "mask", "softmax", "values"))
@@ -86,6 +88,25 @@ def test_no_other_product_follows_the_sum_over_heads():
     assert flow(window(), *rest, "gate_proj", "up_proj") is None
 
 
+def test_ranks_sum_up_behind_the_sum_over_heads():
+    """Once, what is summed over heads, and a norm may follow but no product."""
+    tp = window(ranks=2)
+    rest = ("o_proj", "o_proj.all_reduce", "attention_residual", "post_attention_norm")
+    found = flow(tp, *rest)
+    assert found.overlaps
+    assert names(found.rows) == ["post_attention_norm"]
+    assert flow(tp, *rest, "gate_proj", "up_proj") is None
+    gathered = Window(rows_of_ranks().kinds[1])
+    assert flow(gathered, "h.all_gather", *QKV, "rope", "kv_cache_write") is None
+
+
+def rows_of_ranks():
+    """Llama-3.1-8B on two ranks that share rows between projections."""
+    model = CATALOG.find("model", "llama-3.1-8b-instruct")
+    layout = ExpertLayout(2, sequence=True)
+    return model_graph(model, blocks_of(model, CATALOG), BF16, layout=layout)
+
+
 def test_products_of_each_head_stand_on_both_sides_of_latent_attention():
     """What DeepSeek absorbs into queries and outputs is a matrix for each head."""
     [_, dense, *_] = graph_of("deepseek-v3", 8).kinds
@@ -110,7 +131,9 @@ def test_steps_that_another_grouping_is_never_worse_than_are_left_out():
     }
     tp = sets(window(ranks=2))
     assert frozenset(front) in tp
-    assert not any("o_proj" in each for each in tp)
+    projected = [each for each in tp if "o_proj" in each]
+    assert frozenset(("o_proj", "o_proj.all_reduce", "attention_residual")) in projected
+    assert all({"o_proj.all_reduce", "attention_residual"} <= each for each in projected)
 
 
 def test_a_residual_stands_behind_the_product_that_it_adds_to():

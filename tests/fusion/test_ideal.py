@@ -22,7 +22,7 @@ from planner.fusion.match import Match
 from planner.graph.window import Window
 from planner.ops.types import Formats, Load, SequenceGroup
 from tests.cost.cost_engines import engine
-from tests.cost.cost_samples import DEVICE, random_models
+from tests.cost.cost_samples import DEVICE, graph, random_models
 from tests.fusion.test_match import graph_of
 
 FP8 = Formats("fp8", "fp8", "bf16", "bf16")
@@ -100,13 +100,89 @@ def test_norms_that_share_only_a_reader_may_be_one_launch():
     assert frozenset({"q_norm", "k_norm", "rope"}) in sets(window("qwen3-8b"))
 
 
-def test_a_sum_over_ranks_ends_a_product_or_begins_a_norm():
+REDUCED = ("o_proj.all_reduce", "attention_residual")
+
+
+def test_a_sum_over_ranks_stands_behind_a_product_and_in_front_of_a_norm():
+    """The ranks' sums are rows as any: a norm of them needs them whole."""
     tp = window(ranks=2)
-    reduced = ("o_proj.all_reduce", "attention_residual")
-    assert flow(tp, "o_proj", *reduced).overlaps
-    assert not flow(tp, *reduced, "post_attention_norm").overlaps
-    assert flow(tp, "o_proj", *reduced, "post_attention_norm") is None
-    assert flow(tp, *reduced, "post_attention_norm", "gate_proj") is None
+    assert flow(tp, "o_proj", *REDUCED).overlaps
+    assert not flow(tp, *REDUCED, "post_attention_norm").overlaps
+    both = flow(tp, "o_proj", *REDUCED, "post_attention_norm")
+    assert both.overlaps
+    assert both.whole
+    assert {"o_proj", *REDUCED, "post_attention_norm"} in sets(tp)
+
+
+def test_no_product_follows_a_sum_over_ranks():
+    tp = window(ranks=2)
+    assert flow(tp, *REDUCED, "post_attention_norm", "gate_proj") is None
+    assert flow(tp, "o_proj", *REDUCED, "post_attention_norm", "gate_proj") is None
+
+
+def test_a_sum_over_ranks_stands_behind_two_products():
+    tp = window(ranks=2)
+    mlp = (*MLP, "down_proj", "down_proj.all_reduce", "mlp_residual")
+    found = flow(tp, *mlp)
+    assert [name for _, name in found.chained] == ["down_proj"]
+    assert found.overlaps
+    assert not (found.whole or found.held)
+    assert set(mlp) in sets(tp)
+
+
+def test_a_norm_between_two_products_commutes_with_the_second():
+    """(x·w/rms)·W = (x·w·W)/rms: slices of the first are taken up before the statistic is known."""
+    seam = Window(window().block, window().block)
+    keys = [(0, "down_proj"), (0, "mlp_residual"), (1, "input_norm"), *((1, name) for name in QKV)]
+    found = flow_of(seam, keys)
+    assert len(found.chained) == len(QKV)
+    assert not (found.whole or found.held)
+    assert frozenset(keys) in {match.nodes - rest(match) for match in ideal_matches(seam)}
+
+
+def rest(match: Match) -> frozenset:
+    """What rotation and cache add behind."""
+    return frozenset(key for key in match.nodes if key[1] in {"rope", "kv_cache_write"})
+
+
+def test_a_rounding_between_two_products_needs_the_first_ones_rows_whole():
+    """Its largest element must be known before the first one is rounded; of groups of 128 elements
+    it is in the tile.
+    """
+    block = window(formats=FP8).block
+    keys = [(1, "input_norm"), (1, "h.quant"), *((1, name) for name in QKV)]
+    found = flow_of(Window(block, block), [(0, "down_proj"), (0, "mlp_residual"), *keys])
+    assert found.held
+    blocks = Formats("fp8_block", "fp8", "bf16", "bf16")
+    grouped = Window(graph_of("deepseek-v3", 8, blocks).kinds[1])
+    names = ("q_a_proj", "kv_a_proj_with_mqa", "q_a_norm", "q_normed.quant", "q_b_proj")
+    assert not flow(grouped, *names).held
+
+
+def test_a_normalised_row_that_others_read_is_held():
+    """It is written, so its statistic is needed before the second product is done."""
+    tied = Window(graph(NORM_FOR_TWO).kinds[0])
+    assert not flow(tied, "first", "norm", "second").held
+    assert flow(Window(graph(NORM_FOR_TWO.replace("[y]", "[y, h]")).kinds[0]), *TIED).held
+
+
+TIED = ("first", "norm", "second")
+NORM_FOR_TWO = """\
+kind: model
+name: r
+title: R
+inputs: {x: [tokens, 64]}
+sequence: [{block: b}]
+blocks:
+  b:
+    name: b
+    inputs: {x: [tokens, 64]}
+    nodes:
+      first: {op: linear, in: x, out: f, features: 64}
+      norm: {op: rms_norm, in: f, out: h}
+      second: {op: linear, in: h, out: y, features: 64}
+    outputs: [y]
+"""
 
 
 def test_experts_begin_a_kernel_and_take_no_router_in():
