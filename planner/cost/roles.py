@@ -25,6 +25,9 @@ SUMS = (AllReduce, ReduceScatter)
 """Collectives after which every rank has whole rows again, all or some."""
 _EXCHANGES = (*SUMS, AllGather, Dispatch, Combine)
 
+_HEAD = 256
+"""Elements of the largest head: of a rank that has one the norm of each is of a row."""
+
 
 def role_of(node: Node) -> Role | None:
     """What a node is to a flow; None of one that no group may hold."""
@@ -74,4 +77,5 @@ def is_narrow(window: Window, key: NodeKey) -> bool:
     if is_grouped(window, key):
         return True
     size = getattr(node.op, "size", 0)
-    return bool(size) and as_dim(size) != _sides(window, key)[0]
+    one = as_dim(size) == _sides(window, key)[0]
+    return bool(size) and (not one or (isinstance(size, int) and size <= _HEAD))

@@ -70,6 +70,8 @@ def test_from_the_norm_to_the_residual_is_one_kernel():
 def test_a_norm_of_each_head_stands_in_front_and_one_of_whole_rows_does_not():
     qwen = window("qwen3-8b")
     assert flow(qwen, "q_norm", "k_norm", "rope", "kv_cache_write")
+    one_head = window("qwen3-8b", 8)  # of K: its norm is of a row and of a head
+    assert flow(one_head, "q_norm", "k_norm", "rope", "kv_cache_write")
     assert flow(window(), "input_norm") is None
 
 
@@ -175,7 +177,9 @@ blocks:
 
 @st.composite
 def attention_blocks(draw):
-    """A layer of attention, with or without norms, rotation, an activation and a last projection"""
+    """A layer of attention, with or without norms, rotation, an activation, a last projection and
+    another rank to sum up with.
+    """
     normed, heads_normed, rotated = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     gated, after, tail = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     rows = []
@@ -188,7 +192,8 @@ def attention_blocks(draw):
         rows.append(f"norm: {{op: rms_norm, in: {x}, out: h}}")
         h = "h"
     for name, features in (("q", 64), ("k", 16), ("v", 16)):
-        rows.append(f"{name}_proj: {{op: linear, in: {h}, out: {name}, features: {features}}}")
+        made = f"{{op: linear, in: {h}, out: {name}, features: {features}, shard: column}}"
+        rows.append(f"{name}_proj: {made}")
     q, k = "q", "k"
     if heads_normed:
         rows.append("q_norm: {op: rms_norm, in: q, out: qn, size: 8}")
@@ -204,7 +209,7 @@ def attention_blocks(draw):
     if gated:
         rows.append("act: {op: relu, in: attended, out: active}")
         o = "active"
-    rows.append(f"o_proj: {{op: linear, in: {o}, out: o, features: 64}}")
+    rows.append(f"o_proj: {{op: linear, in: {o}, out: o, features: 64, shard: row}}")
     rows.append(f"residual: {{op: add, in: [{x}, o], out: y}}")
     last = "y"
     if after:
@@ -217,7 +222,8 @@ def attention_blocks(draw):
     return graph(
         "kind: model\nname: r\ntitle: R\ninputs: {x: [tokens, 64]}\nsequence: [{block: b}]\n"
         f"blocks:\n  b:\n    name: b\n    inputs: {{x: [tokens, 64]}}\n    nodes:\n{nodes}"
-        f"    outputs: [{last}]\n"
+        f"    outputs: [{last}]\n",
+        ranks=draw(st.integers(1, 2)),
     )
 
 

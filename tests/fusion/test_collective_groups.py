@@ -16,16 +16,28 @@ from planner.cost.fitting import best_tile
 from planner.cost.flow import flow_of
 from planner.cost.parts import Part, first_message_s, together
 from planner.cost.tile import Tile
+from planner.fusion.groups import structure
 from planner.fusion.ideal import ideal_matches
+from planner.fusion.match import Match
 from planner.graph.build import model_graph
+from planner.graph.types import ModelGraph
 from planner.graph.window import Window
 from planner.ops.types import ExpertLayout, Load, SequenceGroup
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import blocks_of
-from tests.cost.cost_samples import BF16
+from tests.cost.cost_engines import engine
+from tests.cost.cost_samples import BF16, graph
 from tests.cost.test_fitting import gpu
-from tests.fusion.test_ideal import closed, every, joined
+from tests.fusion.test_ideal import (
+    closed,
+    every,
+    ideal_rule,
+    joined,
+    least_s,
+    siblings_together,
+    with_groups,
+)
 
 CATALOG = Catalog.standard()
 MIB = 1024**2
@@ -197,3 +209,40 @@ def test_growing_finds_every_group_around_collectives(found):
     """Against all subsets of up to eight nodes."""
     expected = {group for group in every(found) if joined(found, group) and closed(found, group)}
     assert {match.nodes for match in ideal_matches(found)} == expected
+
+
+@st.composite
+def summed_rows(draw) -> ModelGraph:
+    """A block of two ranks: norms, adds, projections of columns and of rows that are summed up."""
+    rows, last = [], "x"
+    for number in range(draw(st.integers(2, 4))):
+        name, op = f"n{number}", draw(st.sampled_from(["norm", "add", "wide", "wide"]))
+        if op == "wide":
+            rows.append(f"{name}u: {{op: linear, in: {last}, features: 128, shard: column}}")
+            rows.append(f"{name}: {{op: linear, in: {name}u, features: 64, shard: row}}")
+        else:
+            rows.append(f"{name}: {NORM_OR_ADD[op].format(last)}")
+        last = name
+    nodes = "".join(f"      {row}\n" for row in rows)
+    return graph(
+        "kind: model\nname: r\ntitle: R\ninputs: {x: [tokens, 64]}\nsequence: [{block: b}]\n"
+        f"blocks:\n  b:\n    name: b\n    inputs: {{x: [tokens, 64]}}\n    nodes:\n{nodes}"
+        f"    outputs: [{last}]\n",
+        ranks=2,
+    )
+
+
+NORM_OR_ADD = {"norm": "{{op: rms_norm, in: {}}}", "add": "{{op: add, in: [{}, x]}}"}
+
+
+@settings(max_examples=many(10, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(summed_rows())
+def test_no_group_around_sums_that_is_left_out_makes_a_step_quicker(model):
+    """The least step with every group that keeps siblings together is that of the set."""
+    found = Window(model.kinds[0])
+    own = structure(model, engine(), "ideal")
+    groups = [(g, made) for g, made in every(found).items() if joined(found, g)]
+    more = [
+        Match(ideal_rule(own), g, flow=made) for g, made in groups if siblings_together(found, g)
+    ]
+    assert least_s(model, own) == pytest.approx(least_s(model, with_groups(own, found, more)))
