@@ -40,6 +40,10 @@ class Estimate:
     exposed_s: Number = 0.0
     """Of the core what is between ranks alone, however much of the chip has work."""
 
+    def slowed_s(self, share: float) -> Number:
+        """The core where so much of the chip has work."""
+        return (self.core_s - self.exposed_s) / share + self.exposed_s
+
 
 @dataclass(frozen=True)
 class Kernel:

@@ -164,6 +164,7 @@ which this is on an H200 (gpu-benches, as in the catalogue's engines)."""
 
 
 def powers(least: float, most: float) -> Iterator[int]:
+    """Powers of two from the one to the other."""
     value = 1
     while value <= most:
         if value >= least:
