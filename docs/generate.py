@@ -100,7 +100,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "service-load": service.load,
     **{f"attention-{name}": part for name, part in attention_rates.PARTS.items()},
     **{f"gains-{name}": part for name, part in fusion_gains.PARTS.items()},
-    "gains-pairs": fused_pairs.pairs,
+    **{f"gains-{name}": part for name, part in fused_pairs.PARTS.items()},
     **{f"graphs-{name}": part for name, part in cuda_graphs.PARTS.items()},
     **{f"runs-{name}": part for name, part in runs.PARTS.items()},
     **{f"kv-{name}": part for name, part in kv_capacity.PARTS.items()},

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 from builders.markup import table
-from builders.planned import linked, planned, question_of
+from builders.planned import catalog, linked, planned, question_of
 from planner.capture.solve import SolvedRun
 from planner.fusion.groups import RuleSet
 from planner.plan.load import step_load
@@ -27,13 +28,15 @@ _BATCHES = (1, 4, 16, 64, 256)
 _PROMPTS = (128, 512, 2048, 8192)
 _LOADS: dict[str, tuple[str, ...]] = {
     "BATCH": tuple(map(str, _BATCHES)),
-    "RATE": ("1", "5"),
+    "RATE": ("1", "5", "10"),
     "STEP": (
         *(f"{{decode: {{batch: {batch}, context: 600}}}}" for batch in _BATCHES),
         *(f"{{prefill: {{batch: 1, tokens: {tokens}}}}}" for tokens in _PROMPTS),
     ),
 }
 """What stands for the loads of a row, and the loads: those its source states, or any."""
+_ADA = "SM89"
+"""What stands for a card of which its source says no more than the capability."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,13 @@ class Gain:
     """A published gain and the planner's."""
 
     cells: Mapping[str, str]
-    predicted: float
+    figures: tuple[float, ...]
+    """The planner's, for each load or card that the source leaves open."""
+
+    @property
+    def predicted(self) -> float:
+        """The most over loads; the middle one over cards."""
+        return median(self.figures) if self.cells["bound"] == "middle" else max(self.figures)
 
     @property
     def stated(self) -> float:
@@ -59,15 +68,24 @@ class Gain:
 def gains() -> tuple[Gain, ...]:
     """Every published gain with the planner's figure."""
     with GAINS.open(encoding="utf-8", newline="") as stream:
-        return tuple(Gain(row, _predicted(row)) for row in csv.DictReader(stream))
+        return tuple(Gain(row, _figures(row)) for row in csv.DictReader(stream))
 
 
-def _predicted(cells: Mapping[str, str]) -> float:
-    """The planner's figure; the most over loads where the row has several."""
+def _figures(cells: Mapping[str, str]) -> tuple[float, ...]:
+    """The planner's figure, for every load or card where the row has several."""
     text = cells["deployment"]
-    word = next((word for word in _LOADS if word in text), "")
-    loads = _LOADS.get(word, ("",))
-    return max(_figure(text.replace(word, load) if word else text, cells) for load in loads)
+    words = {**_LOADS, _ADA: _cards(8.9)}
+    word = next((word for word in words if word in text), "")
+    if not word:
+        return (_figure(text, cells),)
+    return tuple(_figure(text.replace(word, one), cells) for one in words[word])
+
+
+@cache
+def _cards(capability: float) -> tuple[str, ...]:
+    """Every GPU of the catalogue of a capability."""
+    found = (catalog().find("gpu", name) for name in catalog().names("gpu"))
+    return tuple(gpu.name for gpu in found if gpu.capability == capability)
 
 
 def _figure(text: str, cells: Mapping[str, str]) -> float:
@@ -175,15 +193,24 @@ def published() -> str:
             linked(gain.cells["case"], gain.cells["source"]),
             gain.cells["what"],
             _said(gain.stated, gain.cells),
-            _said(gain.predicted, gain.cells),
+            _said(gain.predicted, gain.cells) + _range(gain),
             f"{gain.predicted / gain.stated:.2f}" if gain.stated > 0 else "",
             "yes" if gain.near else "**no**",
+            gain.cells["open"] or "nothing",
             gain.cells["note"],
         )
         for gain in gains()
     )
-    header = ("case", "configuration", "published", "planner", "ratio", "within 1.5", "about it")
-    return table(header, rows)
+    header = ("case", "configuration", "published", "planner", "ratio", "within 1.5")
+    return table((*header, "its source leaves open", "about it"), rows)
+
+
+def _range(gain: Gain) -> str:
+    """The least and the most over cards."""
+    if gain.cells["bound"] != "middle":
+        return ""
+    least, most = (_said(one(gain.figures), gain.cells) for one in (min, max))
+    return f" ({least} to {most})"
 
 
 def _said(value: float, cells: Mapping[str, str]) -> str:
@@ -213,9 +240,13 @@ def _count(cells: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def summary() -> str:
-    """How many gains come out within the factor."""
+    """How many gains come out within the factor, of sources that state enough and of all."""
+    stated = [gain.near for gain in gains() if not gain.cells["open"]]
     near = sum(gain.near for gain in gains())
-    return f"{near} of {len(gains())} published gains come out within a factor of {WITHIN}."
+    return (
+        f"{near} of {len(gains())} published gains come out within a factor of {WITHIN}; "
+        f"{sum(stated)} of the {len(stated)} whose sources leave nothing open."
+    )
 
 
 PARTS = {"gains": published, "counts": counts, "summary": summary}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from planner.calibrate.aiconfigurator import ENGINES, MACHINES
 from planner.calibrate.silicon import INFERENCEX
-from planner.calibrate.silicon_commands import drafts, flags, requests, utilization
+from planner.calibrate.silicon_commands import flags, requests, utilization
 from planner.calibrate.silicon_formats import MODELS, formats
 from planner.calibrate.silicon_lint import Flagged
 from planner.errors import UsageError
@@ -18,9 +18,15 @@ from planner.spec.types import DeploymentSpec
 SPREAD = 0.2
 """InferenceX draws lengths evenly from 0.8 of the stated ones to them (RANDOM_RANGE_RATIO=0.8 of
 its scripts; `sample_random_requests` of kimbochen/bench_serving)."""
-_ACCEPTED: dict[int, dict[str, Any]] = {1: {"acceptance": 0.85}, 3: {"length": 2.75}}
+_ACCEPTED: dict[int, dict[str, Any]] = {
+    1: {"acceptance": 0.85},
+    2: {"acceptance": 0.75},
+    3: {"length": 2.75},
+}
 """What becomes of drafts. DeepSeek-V3's report (arXiv 2412.19437, 5.4.3) has 85 to 90 % of one
-accepted; https://github.com/sgl-project/sglang/pull/3582 2.5 to 3 tokens of four drafts."""
+accepted; https://github.com/sgl-project/sglang/pull/3582 2.5 to 3 tokens of four drafts, which is
+0.75 of each: 1 + 0.75 + 0.75² + 0.75³ = 2.73. Qwen3.5's are taken to be as good."""
+_DRAFTS = {"qwen3.5-397b-a17b": "qwen3.5-397b-a17b-mtp"}
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _RELEASES: dict[str, tuple[tuple[str, str], ...]] = {
     "vllm": (
@@ -81,11 +87,12 @@ def document(flagged: Flagged) -> dict[str, Any]:
         "model": MODELS[row.model],
         "gpu": MACHINES[row.system].gpu,
         "parallel": _parallel(flagged),
-        "backend": {"name": ENGINES[row.engine], "flags": flags(row)},
+        "backend": {"name": ENGINES[row.engine], "flags": flags(row, flagged.drafts)},
         "workload": _workload(flagged),
     }
-    if tokens := drafts(row):
-        found["speculation"] = _ACCEPTED[tokens] | {"tokens": tokens, "draft": "deepseek-v3-mtp"}
+    if tokens := flagged.drafts:
+        draft = _DRAFTS.get(found["model"], "deepseek-v3-mtp")
+        found["speculation"] = _ACCEPTED[tokens] | {"tokens": tokens, "draft": draft}
     if precision := formats(row):
         found["precision"] = precision
     if (share := utilization(row, flagged.split.gpus)) is not None:
@@ -113,7 +120,7 @@ def _workload(flagged: Flagged) -> dict[str, Any]:
     row = flagged.row
     found: dict[str, Any] = {
         "concurrency": row.concurrency,
-        "input": row.input,
+        "input": flagged.input,
         "output": row.output,
         "requests": requests(row),
     }

@@ -35,9 +35,9 @@ _MARLIN = (0, 13)
 for piecewise graphs any more (pull 327 of perf-changelog.yaml, against pull 159)."""
 
 
-def flags(row: SiliconRow) -> Flags:
-    """Engine flags of a row by their names in the catalogue."""
-    return _OF[row.engine](row)
+def flags(row: SiliconRow, drafts: int) -> Flags:
+    """Engine flags, by their names in the catalogue, of a row that drafts so many tokens a step."""
+    return _OF[row.engine](row, drafts)
 
 
 def utilization(row: SiliconRow, gpus: int) -> float | None:
@@ -68,24 +68,7 @@ def requests(row: SiliconRow) -> int:
     return row.concurrency * (5 if five else 10)
 
 
-def drafts(row: SiliconRow) -> int:
-    """Tokens that multi-token prediction drafts, which no label says: 3, and 1 where attention is
-    data-parallel (dsr1_{fp4,fp8}_b200_trt_mtp.sh, dsr1_fp8_h200_trt_mtp.sh).
-
-    By InferenceX's perf-changelog.yaml: pull 392 brought these scripts with the image
-    1.1.0rc2.post2, measured on one day; pulls 632 and 642 gave them 1.2.0rc6.post3, which no other
-    script of this model has (594 and 620 gave those 1.2.0rc6.post2).
-    """
-    known = row.family == INFERENCEX and row.engine == "trtllm"
-    if not known or not MODELS.get(row.model, "").startswith("deepseek"):
-        return 0
-    first = (row.version, row.measured) == ("1.1.0rc2.post2", "2026-01-14")
-    if not first and row.version != "1.2.0rc6.post3":
-        return 0
-    return 3 if row.split.data == 1 else 1
-
-
-def _vllm(row: SiliconRow) -> Flags:
+def _vllm(row: SiliconRow, _drafts: int) -> Flags:
     """Scripts set a longest sequence just above the lengths: of InferenceX, and others alike."""
     found: Flags = {"max_model_len": row.input + row.output + 256}
     if row.family != INFERENCEX:
@@ -130,33 +113,71 @@ def _minimax(row: SiliconRow) -> Flags:
     return {"moe_backend": "triton"}
 
 
-def _sglang(row: SiliconRow) -> Flags:
+def _sglang(row: SiliconRow, drafts: int) -> Flags:
     if row.family == GENERATED:
         mixed = {"enable_mixed_chunk": True} if version_key(row.version) >= _MIXED else {}
         return {"max_prefill_tokens": row.input + 1500, **mixed}
     if row.family != INFERENCEX:
         return {}
     model, hopper = MODELS[row.model], row.system in _HOPPER
-    chunk = 32768
     if model == "glm-5" and hopper:
         return {}
-    if (model, row.gemm) in {("deepseek-r1", "nvfp4"), ("deepseek-v3", "nvfp4")}:
-        chunk = 16384  # dsr1_fp4_b200.sh
-    elif model == "qwen3.5-397b-a17b" and hopper:
-        chunk = 16384  # qwen3.5_fp8_h200.sh
+    chunk = _chunk(row, drafts)
     found: Flags = {"chunked_prefill_size": chunk, "max_prefill_tokens": chunk}
+    if most := _running(row, drafts):
+        found |= {"max_running_requests": most}
+    if drafts and row.system == "b300_sxm":
+        found |= {"enable_spec_v2": True}  # of qwen3.5_fp8_b300_mtp.sh; others do not export it
     if not hopper and model.startswith(("deepseek", "qwen3.5")):
-        # dsr1_{fp8,fp4}_b200.sh, qwen3.5_{bf16,fp8}_b200.sh; qwen3.5_fp4_b200.sh is always seldom
-        seldom = row.concurrency >= _MANY or (model.startswith("qwen") and row.gemm == "nvfp4")
-        found |= {"scheduler_recv_interval": 30 if seldom else 10}
+        found |= {"scheduler_recv_interval": _polls(row)}
     plain = (model.startswith("deepseek") and hopper) or (
-        model == "qwen3.5-397b-a17b" and row.gemm and not hopper
+        model == "qwen3.5-397b-a17b" and row.gemm and not hopper and not drafts
     )
-    # dsr1_fp8_h200.sh and qwen3.5_{fp8,fp4}_b200.sh ask for no fused all-reduce
+    # dsr1_fp8_h200.sh and qwen3.5_{fp8,fp4}_{b200,b300}.sh ask for no fused all-reduce
     return found if plain else {**found, "enable_flashinfer_allreduce_fusion": True}
 
 
-def _tensorrt(row: SiliconRow) -> Flags:
+def _chunk(row: SiliconRow, drafts: int) -> int:
+    """Tokens of a step of prompts."""
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    if model.startswith("deepseek") and not hopper:
+        if row.gemm == "nvfp4" or drafts:
+            return 16384  # dsr1_fp4_b200.sh, dsr1_fp8_b200_mtp.sh
+        return 8192 if row.split.gpus == _HALF else 32768  # dsr1_fp8_b200.sh
+    if model == "qwen3.5-397b-a17b" and (hopper or _recent(row)):
+        return 16384  # qwen3.5_fp8_h200.sh, qwen3.5_fp8_b300.sh
+    return 32768
+
+
+def _running(row: SiliconRow, drafts: int) -> int | None:
+    """Sequences that a script lets run at once; that of Qwen3.5's drafts of March 2026 is not at
+    hand, and is read as its siblings'.
+    """
+    model, hopper = MODELS[row.model], row.system in _HOPPER
+    if drafts and model.startswith("deepseek"):
+        return 512
+    if model == "qwen3.5-397b-a17b":
+        own = drafts or row.gemm == "nvfp4" or _recent(row)
+        return max(128, row.concurrency) if own else 128
+    return 128 if row.gemm == "fp8" and model.startswith("deepseek") and not hopper else None
+
+
+def _polls(row: SiliconRow) -> int:
+    """Steps between two looks at what has arrived (SCHEDULER_RECV_INTERVAL)."""
+    deepseek = MODELS[row.model].startswith("deepseek")
+    if _recent(row) or (deepseek and row.gemm == "fp8" and row.split.gpus == _HALF):
+        return 10
+    always = not deepseek and row.gemm == "nvfp4" and row.system == "b200_sxm"
+    return 30 if always or row.concurrency >= _MANY else 10
+
+
+def _recent(row: SiliconRow) -> bool:
+    """Whether qwen3.5_fp8_b300.sh of April 2026 ran."""
+    ours = MODELS[row.model] == "qwen3.5-397b-a17b" and row.gemm.startswith("fp8")
+    return ours and row.system == "b300_sxm" and version_key(row.version) >= (0, 5, 10)
+
+
+def _tensorrt(row: SiliconRow, drafts: int) -> Flags:
     if row.family == GENERATED:
         return _generated(row)
     if row.family != INFERENCEX:
@@ -171,10 +192,10 @@ def _tensorrt(row: SiliconRow) -> Flags:
         return {**found, "cuda_graph_max_batch_size": users, "max_num_tokens": 20000}
     if model.startswith("deepseek"):
         found |= {"moe_backend": _experts(row)}
-    if _gathers(row):
+    if not drafts and _gathers(row):
         found |= {"batch_wait_timeout_iters": 40, "batch_wait_max_tokens_ratio": 0.8}
-    tokens = -(-((1 + drafts(row)) * users + row.input + 64) // 64) * 64
-    tokens = tokens if drafts(row) else max(8192, tokens)
+    tokens = -(-((1 + drafts) * users + row.input + 64) // 64) * 64
+    tokens = tokens if drafts else max(8192, tokens)
     return {**found, "cuda_graph_max_batch_size": max(128, users), "max_num_tokens": tokens}
 
 
@@ -192,7 +213,7 @@ def _llama(row: SiliconRow) -> Flags:
 
 def _gathers(row: SiliconRow) -> bool:
     """Whether dsr1_fp8_b200_trt.sh delays batches: from pull 594 on, which brought 1.2."""
-    ours = row.gemm == "fp8" and row.system not in _HOPPER and not drafts(row)
+    ours = row.gemm == "fp8" and row.system not in _HOPPER
     some = (row.input, row.output) == _ALIKE and 64 <= row.concurrency < 256  # noqa: PLR2004
     return ours and some and version_key(row.version) >= _ROOMY
 

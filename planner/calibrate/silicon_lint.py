@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibrate.lint import neighbours, runs
-from planner.calibrate.silicon import SiliconRow, Split
-from planner.calibrate.silicon_commands import drafts
+from planner.calibrate.silicon import INFERENCEX, SiliconRow, Split
+from planner.calibrate.silicon_drafts import drafted
+from planner.spec.conditions import version_key
 
 RULES: Mapping[str, str] = {
     "duplicate": "the same TTFT and TPOT to the last digit, of the same lengths on the same GPUs,"
@@ -29,6 +30,8 @@ RULES: Mapping[str, str] = {
     "large-batch": "1,024 sequences a rank or more: past what engines take by default",
     "drafts": "tokens are drafted by multi-token prediction, which no label says: read as the"
     " source's change log has it",
+    "tokens": "the client's tokenizer split DeepSeek's text otherwise than the server's, which saw"
+    " five times the stated prompt: read as so many",
     "spike": "TPOT above those of both neighbours in users by more than half",
     "dip": "TPOT below those of both neighbours in users by more than a third",
     "impossible": "TPOT below the bare roofline of the decode step, or no time above zero",
@@ -38,6 +41,13 @@ _DOMAINS = {"gb200": 72, "gb300": 72}
 _NODE = 8
 """GPUs that NVLink joins: an HGX board, or an NVL72 rack (datasheets)."""
 _LARGE = 1024
+_SPLIT_ANEW = 35921 / 7140
+"""Tokens of the server for one of the client, of a prompt of 7,140. SGLang's images from 0.5.10 on
+have transformers 5, which loads a LlamaTokenizerFast without its own pre-tokenizer; the server
+mends that, the client did not (https://github.com/SemiAnalysisAI/InferenceX/pull/937), with models
+given by name until pull 1381."""
+_MENDED = "2026-05-15"
+_TRANSFORMERS_5 = (0, 5, 10)
 _BLOCK = 128
 _EXPERT_WIDTHS = {"MiniMaxAI/MiniMax-M2.5": 1536, "Qwen/Qwen3-235B-A22B-FP8": 1536}
 """Intermediate size of one expert (config.json) of the checkpoints in FP8 blocks where it is no
@@ -52,6 +62,14 @@ class Flagged:
     flags: tuple[str, ...]
     split: Split
     """As the labels say, or as a rule reads them."""
+    drafts: int = 0
+    """Tokens drafted a step."""
+
+    @property
+    def input(self) -> int:
+        """Prompt tokens that the server saw, on average."""
+        longer = _SPLIT_ANEW if "tokens" in self.flags else 1.0
+        return round(self.row.input * longer)
 
     @property
     def clean(self) -> bool:
@@ -71,8 +89,8 @@ def lint(rows: Sequence[SiliconRow]) -> tuple[Flagged, ...]:
     """Every row with what is wrong with it. Rules look over all rows: give the whole file."""
     meant = _meant(rows)
     alone = [
-        Flagged(row, tuple(_of_labels(row, split)), split)
-        for row, split in zip(rows, meant, strict=True)
+        Flagged(row, tuple(_of_labels(row, split, drafts)), split, drafts)
+        for row, split, drafts in zip(rows, meant, drafted(rows, meant), strict=True)
     ]
     twice = _duplicates(alone)
     jumps = _jumps(alone)
@@ -87,7 +105,7 @@ def domain(system: str) -> int:
     return _DOMAINS.get(system, _NODE)
 
 
-def _of_labels(row: SiliconRow, split: Split) -> Iterator[str]:
+def _of_labels(row: SiliconRow, split: Split, drafts: int) -> Iterator[str]:
     """What one row's labels tell alone, and whether they were read otherwise."""
     if row.split.gpus > domain(row.system):
         yield "gpus"
@@ -95,14 +113,22 @@ def _of_labels(row: SiliconRow, split: Split) -> Iterator[str]:
         yield "blocks"
     elif split != row.split:
         yield "split"
-    if drafts(row):
+    if drafts:
         yield "drafts"
+    if _split_anew(row):
+        yield "tokens"
     if row.stated_concurrency not in (None, row.batch * row.split.data):
         yield "concurrency"
     if row.batch >= _LARGE:
         yield "large-batch"
     if min(row.ttft_ms, row.tpot_ms) <= 0:
         yield "impossible"
+
+
+def _split_anew(row: SiliconRow) -> bool:
+    ours = row.family == INFERENCEX and row.engine == "sglang" and "/DeepSeek-" in row.model
+    recent = bool(row.version[:1].isdigit()) and version_key(row.version) >= _TRANSFORMERS_5
+    return ours and recent and (row.measured or "") < _MENDED
 
 
 def _meant(rows: Sequence[SiliconRow]) -> list[Split]:

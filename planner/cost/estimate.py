@@ -40,6 +40,7 @@ from planner.ops.collective import Collective, Send
 from planner.ops.dims import ROWS
 from planner.ops.latent_attention import LatentScores, LatentValues
 from planner.ops.linear import Linear
+from planner.ops.moe import Moe
 from planner.ops.types import Site, static
 
 Places: TypeAlias = tuple[tuple[Node, Site], ...]
@@ -109,20 +110,21 @@ class CalibratedEstimator:
 
     def _mains(self, kernel: Kernel) -> Iterator[Part | None]:
         linears: dict[tuple[str, ...], list[tuple[Node, Site]]] = {}
-        for node, site in kernel.nodes:
-            if not is_main(node.op):
-                continue
-            if isinstance(node.op, Linear):
+        mains = [(node, site) for node, site in kernel.nodes if is_main(node.op)]
+        projections = tuple(each for each in mains if isinstance(each[0].op, Linear))
+        joined = projections if any(isinstance(node.op, Moe) for node, _ in mains) else ()
+        for node, site in mains:
+            if not isinstance(node.op, Linear):
+                yield self._main(node, site, kernel, joined)
+            elif not joined:
                 key = (*node.inputs, node.matmul_dtype, node.parameters[0].dtype)
                 linears.setdefault(key, []).append((node, site))
-            else:
-                yield self._main(node, site, kernel)
         for merged in linears.values():
             yield self._once(tuple(merged), self._linear)
 
-    def _main(self, node: Node, site: Site, kernel: Kernel) -> Part | None:
-        """A node that is no projection, by its model."""
-        if found := routed(node, site, kernel.name, self.constants):
+    def _main(self, node: Node, site: Site, kernel: Kernel, joined: Places) -> Part | None:
+        """A node that is no projection, by its model; experts with the projections they took in."""
+        if found := routed(node, site, kernel.name, self.constants, joined):
             return self._routed(found, overlaps=kernel.overlaps)
         if is_product(type(node.op)):
             return self._once(((node, site),), self._product)
@@ -226,8 +228,7 @@ class CalibratedEstimator:
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
     def _collective(self, nodes: Places, name: str | None, overlaps: int) -> Part:
-        node, site = nodes[0]
-        op = node.op
+        op, site = nodes[0][0].op, nodes[0][1]
         assert isinstance(op, Collective)
         fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
@@ -238,7 +239,7 @@ class CalibratedEstimator:
 
     def _hops_s(self, fitted: Fitted, shape: CollectiveShape, span: float) -> Number:
         """What an exchange of nothing takes beyond its start."""
-        empty = dataclasses.replace(shape, bytes=0.0)
+        empty = CollectiveShape(0.0, shape.ranks)
         return self._exchanged(fitted, empty, span)[0] - fitted.floor_s
 
     def _send(self, op: Send, site: Site) -> Part:

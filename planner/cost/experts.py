@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.cost.constants import Constants
@@ -21,6 +22,7 @@ CHAINS = moe.MODEL.family
 """The family whose floor holds all launches of its chain of kernels."""
 
 
+Places = Sequence[tuple[Node, Site]]
 ROUTED = (Moe, Dispatch, Combine)
 """Operators of a mixture of experts that have a model."""
 
@@ -38,10 +40,16 @@ class Routed:
     """Of a collective: GPUs side by side that its ranks lie on."""
 
 
-def routed(node: Node, site: Site, kernel: str | None, constants: Constants) -> Routed | None:
-    """Routed experts, or the exchange of their tokens; None for any other operator."""
+def routed(
+    node: Node, site: Site, kernel: str | None, constants: Constants, beside: Places = ()
+) -> Routed | None:
+    """Routed experts, or the exchange of their tokens; None for any other operator.
+
+    Projections ``beside`` experts, of a shared one in the same kernel, are one expert more.
+    """
     if isinstance(node.op, Moe):
-        return _experts(node.op, site, constants.moe(kernel, *_formats(node)))
+        found = _experts(node.op, site, constants.moe(kernel, *_formats(node)))
+        return _joined(found, beside) if beside else found
     if isinstance(node.op, Dispatch | Combine):
         return _exchange(node.op, site, constants)
     return None
@@ -67,6 +75,22 @@ def _experts(op: Moe, site: Site, fitted: Fitted) -> Routed:
     moved = sum(op.input_bytes(site)) + sum(t.bytes(site.load) for t in site.outputs)
     moved = moved + op.executed(site, None).private_bytes
     return Routed(moe.MODEL, shape, fitted, as_float(moved))
+
+
+def _joined(found: Routed, beside: Places) -> Routed:
+    """With as many further experts as the weights beside come to, which every token goes to."""
+    shape = found.shape
+    own = (2 + shape.gated) * shape.hidden * shape.intermediate
+    sizes = [(node.parameters[0].elements, node.parameters[0].bytes) for node, _ in beside]
+    more = sum(elements for elements, _ in sizes) / own
+    joined = replace(
+        shape,
+        top_k=shape.top_k + more,
+        pairs=shape.pairs + more * shape.tokens,
+        touched=shape.touched + more,
+    )
+    moved = found.moved_bytes + sum(size for _, size in sizes)
+    return replace(found, shape=joined, moved_bytes=moved)
 
 
 def _exchange(op: Dispatch | Combine, site: Site, constants: Constants) -> Routed:

@@ -228,7 +228,8 @@ def _fused(
         for match in known_matches(rule, window):
             fitted.add(rule.name)
             if match.nodes not in found:
-                found[match.nodes] = _known_group(match, window, flags)
+                group = _known_group(match, window, flags)
+                found[match.nodes] = _with_experts(group, window, engine)
     if rule_set == "ideal":
         for match in known_ideal(window):
             if match.nodes not in found:
@@ -236,6 +237,15 @@ def _fused(
                 found[match.nodes] = _as_engine(group, window, engine, rules)
         found |= computed_again(window, found)
     return list(found.values())
+
+
+def _with_experts(group: Group, window: Window, engine: Engine) -> Group:
+    """A group of a rule that names no kernel: it is the engine's of the experts in it."""
+    rule = group.rule
+    if rule is None or rule.kernel is not None:
+        return group
+    routed = [key for _, key in group.slots if window.node(key).op_name == "moe"]
+    return replace(group, kernel=_single(routed[0], window, engine).kernel) if routed else group
 
 
 def _as_engine(

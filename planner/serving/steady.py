@@ -256,7 +256,8 @@ def _prefill(
         count = min(decoding, together)
     else:  # of steps in which any arrive, as they come
         held = _held_back(clock, asked, decoding, steps)
-        alone = 1 + arriving * held if held else arriving / -math.expm1(-arriving)
+        seen = arriving * scheduler.poll_steps  # at once, by a scheduler that looks seldom
+        alone = 1 + arriving * held if held else seen / -math.expm1(-seen)
         count = max(1, min(together, round(alone)))
     return 1, Prompts(count, tokens, cached), arriving / count
 

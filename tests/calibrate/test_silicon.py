@@ -78,6 +78,81 @@ def test_drafts_that_no_label_tells_are_marked(marks):
     assert "drafts" not in marks({**row, "backend_version": "1.2.0rc6.post2"})[0][0]
 
 
+def test_of_two_scripts_under_one_image_the_quicker_drafts(marks):
+    """dsr1_fp8_b200.sh and its sibling ran on one day; the plain one asks for 64 users at most."""
+    same = {
+        "backend": "sglang",
+        "backend_version": "0.5.9",
+        "model_path": "deepseek-ai/DeepSeek-R1",
+        "system": "b200_sxm",
+        "gemm_quant_mode": "fp8_block",
+        "tp_size": 8,
+        "moe_tp_size": 8,
+        "silicon_data_source": INFERENCEX,
+    }
+    rows = (
+        cells(**same, silicon_tpot_ms=8.6),
+        cells(**same, silicon_tpot_ms=5.8),
+        cells(**same, batch_size=16),
+        cells(**same, batch_size=128),
+        cells(**{**same, "system": "h200_sxm"}, batch_size=128),
+    )
+    found = ["drafts" in flags for flags, _ in marks(*rows)]
+    assert found == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("experts", "version", "system", "drafts"),
+    [
+        (1, "0.5.9", "b200_sxm", True),
+        (1, "0.5.9", "b300_sxm", True),
+        (4, "0.5.9", "b200_sxm", False),  # pull 804: the plain script shares out experts on four
+        (1, "0.5.10.post1", "b300_sxm", False),
+        (1, "0.5.9", "h200_sxm", False),
+    ],
+)
+def test_half_a_board_without_expert_ranks_drafts(marks, experts, version, system, drafts):
+    """Qwen3.5 in FP8, of InferenceX's pulls 804 and 1027."""
+    row = cells(
+        backend="sglang",
+        backend_version=version,
+        model_path="Qwen/Qwen3.5-397B-A17B",
+        system=system,
+        gemm_quant_mode="fp8_block",
+        tp_size=4,
+        moe_tp_size=4 // experts,
+        moe_ep_size=experts,
+        silicon_data_source=INFERENCEX,
+    )
+    assert ("drafts" in marks(row)[0][0]) == drafts
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "model", "longer"),
+    [
+        ("0.5.10.post1", "2026-04-17", "deepseek-ai/DeepSeek-V3", True),
+        ("0.5.9", "2026-03-25", "deepseek-ai/DeepSeek-V3", False),  # transformers 4
+        ("0.5.10.post1", "2026-05-15", "deepseek-ai/DeepSeek-V3", False),  # pull 1381
+        ("0.5.10.post1", "2026-04-17", "Qwen/Qwen3.5-397B-A17B", False),
+        ("nightly-dev", "2026-04-17", "deepseek-ai/DeepSeek-V3", False),  # says no version
+    ],
+)
+def test_text_that_the_server_splits_otherwise_is_longer(tmp_path, version, day, model, longer):
+    """InferenceX's pull 937: 7,140 tokens of the client were 35,921 of the server, so that 1,024
+    are 1,024 · 5.031 = 5,151.7.
+    """
+    row = cells(
+        backend="sglang",
+        backend_version=version,
+        model_path=model,
+        silicon_data_source=INFERENCEX,
+        day=day,
+    )
+    (found,) = lint(read(tmp_path, row))
+    assert ("tokens" in found.flags) == longer
+    assert found.input == (5152 if longer else 1024)
+
+
 def test_a_missing_column_names_it(tmp_path):
     """Another release may spell its columns otherwise."""
     file = tmp_path / silicon.FILE

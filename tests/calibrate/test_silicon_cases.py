@@ -158,6 +158,8 @@ def test_images_of_drafting_scripts_draft(case, *, version, day, data, meant):
         ("sglang", "Qwen/Qwen3.5-397B-A17B", "nvfp4", 4, "scheduler_recv_interval", 30),
         ("sglang", "Qwen/Qwen3.5-397B-A17B", "", 4, "scheduler_recv_interval", 10),
         ("sglang", "Qwen/Qwen3.5-397B-A17B", "fp8", 64, "scheduler_recv_interval", 30),
+        ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", 8, "max_running_requests", 128),
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "nvfp4", 256, "max_running_requests", 256),
         # glm5_fp8_b200.sh says nothing of it
         ("sglang", "zhipuai/GLM-5", "fp8", 16, "scheduler_recv_interval", None),
         # dsr1_fp{8,4}_b200_trt.sh, gptoss_fp4_b200_trt.sh
@@ -319,6 +321,47 @@ def test_a_model_that_the_catalogue_lacks_is_refused_by_name(case):
     """Not guessed."""
     with pytest.raises(UsageError, match="'somebody/else' is not in the catalogue"):
         case(model_path="somebody/else")
+
+
+def test_half_a_board_of_deepseek_in_fp8_has_a_script_of_its_own(case):
+    """dsr1_fp8_b200.sh, TP=4: looks every 10 steps however many users, in smaller steps."""
+    row = inferencex("sglang", "deepseek-ai/DeepSeek-R1", "fp8", tp_size=4, moe_tp_size=4)
+    flags = case(**row, batch_size=32)["backend"]["flags"]
+    assert (flags["scheduler_recv_interval"], flags["chunked_prefill_size"]) == (10, 8192)
+
+
+def test_scripts_that_draft_under_sglang_have_flags_of_their_own(case):
+    """dsr1_fp8_b200_mtp.sh: two drafts, of which 0.75 each are taken; 512 sequences at most.
+    qwen3.5_fp8_b300_mtp.sh alone turns the newer scheduler of drafts on for the server.
+    """
+    one = case(
+        **inferencex(
+            "sglang",
+            "deepseek-ai/DeepSeek-R1",
+            "fp8_block",
+            backend_version="0.5.9",
+            batch_size=256,
+            tp_size=8,
+            moe_tp_size=8,
+        )
+    )
+    draft = {"tokens": 2, "acceptance": 0.75, "draft": "deepseek-v3-mtp"}
+    assert one["speculation"] == draft
+    assert one["backend"]["flags"]["max_running_requests"] == 512
+    assert "enable_spec_v2" not in one["backend"]["flags"]
+    other = case(
+        **inferencex(
+            "sglang",
+            "Qwen/Qwen3.5-397B-A17B",
+            "fp8_block",
+            "b300_sxm",
+            backend_version="0.5.9",
+            tp_size=4,
+            moe_tp_size=4,
+        )
+    )
+    assert other["speculation"]["draft"] == "qwen3.5-397b-a17b-mtp"
+    assert other["backend"]["flags"]["enable_spec_v2"]
 
 
 @pytest.mark.parametrize(("gpus", "share"), [(4, 0.95), (8, 0.82)])

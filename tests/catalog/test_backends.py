@@ -114,8 +114,10 @@ kernel_unified_attention
 kernel_paged_attention_2d
 reduce_segments
 _fwd_kernel
+_fwd_kernel_stage1
 _fwd_grouped_kernel_stage1
 _fwd_kernel_stage2
+_fwd_grouped_kernel_stage2
 void ck_tile::kentry<1, ck_tile::FmhaFwdKernel<fmha_fwd>>
 paged_attention_ll4mi_QKV_mfma16_kernel
 mha_batch_prefill_bf16_mask

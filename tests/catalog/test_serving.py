@@ -14,7 +14,7 @@ BF16 = Formats("bf16", "bf16", "bf16", "bf16")
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 ASKED = {
     "vllm": ("0.6", "0.8", "0.10", "0.12", "0.15", "0.19", "0.26"),
-    "sglang": ("0.4", "0.5.3", "0.5.6", "0.5.9"),
+    "sglang": ("0.3", "0.4", "0.5.3", "0.5.6", "0.5.9"),
     "tensorrt-llm": ("0.12", "1.0", "1.2"),
 }
 EVERY = [(name, version) for name in ENGINES for version in ASKED[name]]
@@ -22,8 +22,17 @@ SHORT, LONG = 8192, 131_072
 POOL = 400_000
 
 
-def engine(name: str, version: str, flags: str = "", gpu: str = "h100-sxm", parallel: str = ""):
+def engine(
+    name: str,
+    version: str,
+    flags: str = "",
+    *,
+    gpu: str = "h100-sxm",
+    parallel: str = "",
+    drafts: str = "",
+):
     text = f"""
+{drafts}
 model: m
 gpu: {gpu}
 parallel: {{{parallel}}}
@@ -272,9 +281,42 @@ def test_mixed_chunks_of_sglang_count_running_sequences_too():
     assert (found.mixed, found.counts) == (True, "all")
 
 
+@pytest.mark.parametrize(
+    ("version", "gpu", "tokens", "ahead"),
+    [
+        # sglang@0.3.0 srt/server_args.py:54; @0.3.5.post2:128,173; @0.3.6.post3:126
+        ("0.3", "rtx-4090", 8192, False),
+        ("0.3.4", "h100-sxm", 8192, False),
+        ("0.3.6", "h100-sxm", 8192, True),
+    ],
+)
+def test_sglang_overlaps_by_itself_from_0_3_6_on(version, gpu, tokens, ahead):
+    """Nothing of a loop is hidden before, so that nothing is left over between steps either."""
+    found = schedules("sglang", version, gpu=gpu)
+    assert (found.order, found.mixed, found.chunked) == ("prefill_first", False, True)
+    assert (found.tokens, found.counts) == (tokens, "prompts")
+    assert (found.asynchronous, spends("sglang", version).exposed_s > 0) == (ahead, ahead)
+
+
 def test_what_turns_off_the_overlap_of_sglang():
     assert not schedules("sglang", "0.4", flags="disable_overlap_schedule: true").asynchronous
     assert not schedules("sglang", "0.5.9", parallel="pipeline: 2").asynchronous
+
+
+@pytest.mark.parametrize(
+    ("flags", "asynchronous", "sequences"),
+    [
+        ("", False, 48),
+        ("enable_spec_v2: true", True, 48),
+        ("enable_spec_v2: true, disable_overlap_schedule: true", False, 48),
+        ("max_running_requests: 512", False, 512),
+    ],
+)
+def test_drafts_of_sglang_end_the_overlap_and_run_few_sequences(flags, asynchronous, sequences):
+    """Its log: the overlap scheduler is off without spec v2, and 48 requests run unless told."""
+    drafts = "speculation: {tokens: 3, acceptance: 0.8}"
+    found = schedules("sglang", "0.5.9", flags=flags, drafts=drafts)
+    assert (found.asynchronous, found.sequences) == (asynchronous, sequences)
 
 
 def test_the_prompt_limit_of_sglang_holds_for_larger_chunks_too():
@@ -339,6 +381,7 @@ def test_the_overlap_of_tensorrt_llm_stays_with_a_pipeline():
         # simllm-204 and pull-46112: less than before, more than the 1.1 us of one loop
         ("vllm", "0.26", 256, 256 * 1.1e-6, 5e-3),
         # pull-1738: 6.8 ms at 740 sequences
+        ("sglang", "0.3.4", 740, 6.3e-3, 7.3e-3),
         ("sglang", "0.4", 740, 6.3e-3, 7.3e-3),
         # pull-10273: 45.11 ms at 1,536 sequences, of which the C++ scheduler takes 4.4 %
         ("tensorrt-llm", "1.2", 1536, 44e-3, 46e-3),

@@ -87,6 +87,29 @@ def test_the_time_of_experts_is_their_models():
     assert (found.family, found.evidence, found.chain) == ("moe", "calibrated", True)
 
 
+def test_a_shared_expert_in_the_kernel_is_one_more_that_every_token_goes_to():
+    """DeepSeek-V3's layer, 16 tokens with 8 of 256: 128 pairs on 101.97 experts. With the shared
+    one, as wide as a routed one: 9 experts a token, 144 pairs, one more touched. Its own GEMMs cost
+    a read of its weights each, and a start.
+    """
+    model = CATALOG.find("model", "deepseek-v3")
+    formats = Formats("bf16", "bf16", "bf16", "bf16")
+    graph = model_graph(model, blocks_of(model, CATALOG), formats)
+    kind = next(kind for kind in graph.kinds if "experts" in {node.id for node in kind.nodes})
+    ledger = annotate(kind, Load((SequenceGroup(16, 1, 1024),)), DEVICE)
+    lent = constants("h100-sxm-vllm")
+    names = ("shared_gate_proj", "shared_up_proj", "shared_act", "shared_mul", "shared_down_proj")
+    nodes = frozenset((0, name) for name in ("experts", *names))
+    edge = border(Window(ledger.block), nodes)
+    kernel = Kernel(edge, (ledger,), kernel_work(edge, (ledger,), DEVICE, None), "triton")
+    (part,) = CalibratedEstimator(DEVICE, lent)._mains(kernel)
+    touched = 256 * (1 - (248 / 256) ** 16)
+    fitted = lent.moe("triton", "bf16", "bf16")
+    shape = MoeShape(16.0, 7168, 2048, 9.0, 144.0, touched + 1, True)
+    seconds = moe.MODEL.time_s(fitted.variant, shape, DEVICE, fitted.values)
+    assert part.core_s + part.floor_s == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize(
     ("kernel", "weights", "operand", "variant"),
     [

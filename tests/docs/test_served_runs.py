@@ -25,6 +25,16 @@ def test_every_row_is_a_deployment_with_figures(cases):
     assert len({case.id for case in cases}) == len(cases)
 
 
+def test_no_run_stands_twice(cases):
+    """Reports are independent of each other, so that none may bring another's figures."""
+    figures: dict[str, set[str]] = {}
+    for case in cases:
+        told = {name: cell for name, cell in case.cells.items() if name.startswith("measured.")}
+        if sum(map(bool, told.values())) > 1:
+            figures.setdefault(str(sorted(told.items())), set()).add(case.id)
+    assert [rows for rows in figures.values() if len(rows) > 1] == []
+
+
 def test_every_row_has_a_source_and_says_what_is_assumed(cases):
     for case in cases:
         cells = case.cells

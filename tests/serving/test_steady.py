@@ -180,12 +180,27 @@ def test_a_synchronous_host_adds_up_and_an_asynchronous_one_hides():
 
 
 def test_an_engine_that_polls_seldom_lets_requests_wait():
-    """Every 30 steps: half of that on average, instead of half a step, where others run."""
-    asked = ClosedLoop(8, 1000, 101, spread=0.2)
+    """Every 30 steps: half of that on average, instead of half a step, where others run. Of prompts
+    of 1,600 tokens one fits a step of 2,048, however many have come.
+    """
+    asked = ClosedLoop(8, 1600, 101, spread=0.2)
     often = steady(Made(), asked, 8, WIDE)
     seldom = steady(Made(scheduler=replace(MIXING, poll_steps=30)), asked, 8, WIDE)
     assert (often.mixture.running, seldom.mixture.running) == (0.5, 15)
     assert seldom.first_s - often.first_s == pytest.approx(14.5 * seldom.step_s, rel=0.01)
+
+
+def test_an_engine_that_polls_seldom_takes_prompts_together():
+    """Nearly 80 sequences of 1,000 steps send 0.08 prompts a step, 2.4 between two looks: of looks
+    that see any, 2.4 / (1 − e^−2.4) = 2.64, that is three. So steps with prompts are a third as
+    many as where every step looks, and sees 1.04.
+    """
+    asked = ClosedLoop(80, 500, 1001, spread=0.2)
+    often = steady(Made(scheduler=PROMPTS_FIRST), asked, 80, WIDE).mixture
+    seldom = steady(Made(scheduler=replace(PROMPTS_FIRST, poll_steps=30)), asked, 80, WIDE).mixture
+    assert (often.prompts.count, seldom.prompts.count) == (1, 3)
+    assert often.prefills == pytest.approx(often.decoding / 1000)
+    assert seldom.prefills == pytest.approx(seldom.decoding / 1000 / 3)
 
 
 def test_prompts_that_wait_for_others_come_together():
