@@ -47,8 +47,8 @@ class Bounds:
         host, device, both = (self._rest(done, out, weights) for weights in _WEIGHTS)
         kept: list[Label] = []
         least = (_NONE, _NONE)
-        for label in sorted(labels, key=_from_zero):
-            uncovered, launched, ended, _ = _from_zero(label)
+        clocks = sorted(zip(map(_from_zero, labels), labels, strict=True), key=itemgetter(0))
+        for (uncovered, launched, ended, _), label in clocks:
             base = uncovered << _SHIFT
             end = base + max(launched + host, ended + device)
             if end > self._limit or base + launched + ended + both > self._limit_both:
