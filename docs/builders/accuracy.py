@@ -148,6 +148,10 @@ def _narrow(cell: Cell) -> bool:
     return cell.variant != "bf16"
 
 
+def _newest_of_engines(cell: Cell) -> bool:
+    return cell.variant in {"all_reduce_engine", "all_reduce_symmetric"}
+
+
 TARGETS = (
     Target("GEMM BF16", 5.5, 8, _of("gemm", _bf16, _not_on("l40s", "arc-pro-b60"))),
     Target("GEMM BF16, L40S", 7, 10, _of("gemm", _bf16, _on("l40s"))),
@@ -159,7 +163,12 @@ TARGETS = (
     Target("MLA decode", 8, 12, _of("mla_decode")),
     Target("mixture of experts", 12, 17, _of("moe")),
     Target("NCCL", 6, 10, _of("collective", lambda cell: cell.engine in {"nccl", "oneccl"})),
-    Target("custom all-reduce", 6, 10, _of("collective", lambda c: "engine" in c.variant)),
+    Target(
+        "custom all-reduce",
+        6,
+        10,
+        _of("collective", lambda c: "engine" in c.variant or "symmetric" in c.variant),
+    ),
 )
 
 

@@ -60,8 +60,13 @@ class Fit:
 def split(rows: Rows, *, share: float = SHARE, most: int = MOST, seed: int = 0) -> Split:
     """A seeded draw of a share of the kept rows, at most ``most`` of which are fitted."""
     index = np.flatnonzero(rows.kept)
-    order = np.random.default_rng(seed).permutation(index)
-    count = min(len(order), max(LEAST, round(share * len(order))))
+    generator = np.random.default_rng(seed)
+    count = min(len(index), max(LEAST, round(share * len(index))))
+    if rows.evenly:
+        steps = (generator.random() + np.arange(count)) * len(index) / count
+        drawn = index[steps.astype(np.int64)]
+        return Split(drawn[:most], drawn, np.setdiff1d(index, drawn))
+    order = generator.permutation(index)
     drawn = order[:count]
     return Split(drawn[:most], drawn, order[count:])
 
@@ -75,20 +80,22 @@ def fit(
     most: int = MOST,
     seed: int = 0,
     starts: Iterable[Constants] = (),
+    lent: Constants | None = None,
 ) -> Fit:
     """Constants of ``rows.variant`` fitted on a seeded share, scored on all rows not drawn.
 
-    Raises UsageError where there are too few rows, or SciPy is missing.
+    ``lent`` are constants that stay as another fit has them. Raises UsageError where there are too
+    few rows, or SciPy is missing.
     """
     parts = split(rows, share=share, most=most, seed=seed)
     if len(parts.fitted) < LEAST or len(parts.held) < LEAST:
         raise UsageError(f"{rows.cell}: {int(rows.kept.sum())} rows are too few to fit")
     starts = tuple(starts)
     drawn = rows.take(parts.fitted)
-    constants = solve(model, drawn, device, starts=starts, seed=seed)
+    constants = solve(model, drawn, device, starts=starts, seed=seed, fixed=lent)
     known = None
     if len(parts.drawn) < FEW * len(model.variants[rows.variant].constants):
-        known = residuals(drawn.time_s, _folded(model, drawn, device, starts, seed))
+        known = residuals(drawn.time_s, _folded(model, drawn, device, starts, seed, lent=lent))
     return score(model, rows, device, constants, parts, known=known)
 
 
@@ -131,6 +138,8 @@ def _folded(
     device: Device,
     starts: Sequence[Constants],
     seed: int,
+    *,
+    lent: Constants | None = None,
 ) -> Floats:
     """Predicted times of rows that each fold's constants have not seen.
 
@@ -141,7 +150,7 @@ def _folded(
     predicted_s = np.empty(len(drawn.time_s))
     for number in range(FOLDS):
         out = fold == number
-        constants = solve(model, drawn.take(~out), device, starts=starts, seed=seed)
+        constants = solve(model, drawn.take(~out), device, starts=starts, seed=seed, fixed=lent)
         predicted_s[out] = predict(model, drawn.take(out), device, constants)
     return predicted_s
 

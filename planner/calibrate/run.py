@@ -18,6 +18,7 @@ from planner.calibrate.families import FAMILIES
 from planner.calibrate.families import family as named
 from planner.calibrate.fit import LEAST, Fit, fit
 from planner.calibrate.types import Family, Pick, Rows
+from planner.cost.kernels.types import Constants, Variant
 from planner.cost.types import Device
 from planner.errors import PlannerError
 
@@ -107,13 +108,28 @@ def _fitted(
             cell.rejected.append(replace(rows, rejected=reason))
             progress(f"{rows.cell}: {reason}")
             continue
-        cell.fits.append(_fit(family, rows, gpu_device(rows.gpu), seed, progress))
+        known = lent(family.model.variants[rows.variant], rows, cell.fits)
+        cell.fits.append(
+            _fit(family, rows, gpu_device(rows.gpu), seed=seed, known=known, progress=progress)
+        )
     return list(cells.values())
 
 
-def _fit(family: Family, rows: Rows, gpu: Device, seed: int, progress: Progress) -> Fit:
+def lent(variant: Variant, rows: Rows, fits: Iterable[Fit]) -> Constants:
+    """What the cell's fit of the variant's lender has of it; a reader yields the lender first."""
+    lender = (rows.family, variant.lender)
+    for each in fits:
+        if (each.rows.family, each.rows.variant) == lender:
+            return {name: each.constants[name] for name in variant.lent}
+    return {}
+
+
+def _fit(
+    family: Family, rows: Rows, gpu: Device, *, seed: int, known: Constants, progress: Progress
+) -> Fit:
     began = time.perf_counter()
-    found = fit(family.model, rows, gpu, seed=seed, starts=family.starts(rows, gpu))
+    starts = family.starts(rows, gpu)
+    found = fit(family.model, rows, gpu, seed=seed, starts=starts, lent=known)
     off = found.errors
     progress(
         f"{rows.cell}: {off.rows} held rows, median {off.median:.1%}, mean {off.mean:.1%}, "

@@ -37,18 +37,17 @@ def solve(
     *,
     starts: Iterable[Constants] = (),
     seed: int = 0,
-    free: Sequence[str] = (),
-    base: Constants | None = None,
+    fixed: Constants | None = None,
 ) -> dict[str, float]:
     """The constants that fit all ``rows`` best, over several starts; the same every time.
 
-    With ``free`` only those constants move, from ``base``. Values have 4 significant digits, so
-    that what is scored is what is written. Raises UsageError when SciPy is missing.
+    Those of ``fixed`` stay. Values have 4 significant digits, so that what is scored is what is
+    written. Raises UsageError when SciPy is missing.
     """
     words = model.variants[rows.variant].constants
-    fixed = dict(base or {})
-    moving = [word for word in words if not free or word.name in free]
-    first = {word.name: word.start for word in words} | fixed
+    stay = dict(fixed or {})
+    moving = [word for word in words if word.name not in stay]
+    first = {word.name: word.start for word in words} | stay
     residual = _residual(model, rows, device, moving, first)
     best: tuple[float, Floats] | None = None
     shaken = (_shaken(moving, first, seed + number) for number in range(_SHAKEN))

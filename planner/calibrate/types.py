@@ -59,6 +59,9 @@ class Rows:
     """Further rows of the file that measured a shape again; `time_s` holds the median."""
     rejected: str = ""
     """Why the whole table is not used; empty when it is."""
+    evenly: bool = False
+    """Whether rows are drawn at even steps as they stand, so that no stretch of them is left out:
+    where time depends on which of several kernels a size falls to."""
     cold: bool = False
     """Whether weights and caches were read from memory, as in serving, and not found in the L2."""
 

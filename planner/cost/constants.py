@@ -23,6 +23,7 @@ from planner.cost.kernels import (
     gemm,
     moe,
 )
+from planner.cost.kernels.all_reduce import SYMMETRIC
 from planner.cost.kernels.mla import MlaShape
 from planner.cost.kernels.types import KernelModel, Variant
 from planner.cost.types import Evidence
@@ -101,7 +102,7 @@ class Constants:
         Links and topologies differ within an architecture, so those of another GPU are no more
         than a datasheet's: pricing an L40S by an RTX PRO 6000 is 98 % off in the median.
         """
-        own = [collective.ENGINE_ALL_REDUCE] if name == "all_reduce" else []
+        own = [collective.ENGINE_ALL_REDUCE, SYMMETRIC] if name == "all_reduce" else []
         older = f"{name}_{kernel}"
         if older in collective.MODEL.variants:
             own, kernel = [older, *own], None

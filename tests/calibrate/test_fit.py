@@ -6,17 +6,22 @@ import dataclasses
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from calibrate_samples import gemm_shapes, gemm_times, write_gemms
+from pyarrow import parquet
 
 from planner.calibrate import files
 from planner.calibrate.devices import gpu_device
 from planner.calibrate.experiments import interval, leave_gpu_out, leave_shapes_out, left_out
+from planner.calibrate.families import family
 from planner.calibrate.families.gemm import FAMILY, tables
-from planner.calibrate.fit import fit, is_effective, split
-from planner.calibrate.run import run_fit
+from planner.calibrate.fit import fit, is_effective, score, split
+from planner.calibrate.run import lent, run_fit
 from planner.calibrate.types import Pick
 from planner.calibrate.validate import validate_kernels
+from planner.cost.kernels import all_reduce, collective
+from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.types import Constant
 from planner.errors import UsageError
 from planner.spec.load import load_text
@@ -64,6 +69,60 @@ def test_a_seeded_fifth_is_drawn_and_the_rest_held_back(rows):
     assert sorted([*parts.drawn, *parts.held]) == np.flatnonzero(rows.kept).tolist()
     assert split(rows).held.tolist() == parts.held.tolist()
     assert split(rows, seed=1).held.tolist() != parts.held.tolist()
+
+
+def test_rows_drawn_evenly_leave_no_stretch_out(rows):
+    """Every fifth row from one of the first five on: of any ten neighbours two are drawn."""
+    parts = split(dataclasses.replace(rows, evenly=True))
+    place = np.searchsorted(np.flatnonzero(rows.kept), parts.drawn)
+    count = int(rows.kept.sum())
+    assert len(place) == round(count / 5)
+    assert place[0] < 5
+    assert count - place[-1] <= 6
+    assert set(np.diff(place)) <= {4, 5, 6}
+    assert sorted([*parts.drawn, *parts.held]) == np.flatnonzero(rows.kept).tolist()
+    other = split(dataclasses.replace(rows, evenly=True), seed=1)
+    assert other.drawn.tolist() != parts.drawn.tolist()
+
+
+def all_reduces(tmp_path, engine, version, name, slower=1.0, **given):
+    """A table of messages among eight B200, captured, from 256 bytes to a GiB, as read: times of
+    typical constants but for those given. And these constants.
+    """
+    size = 2 ** np.linspace(8, 30, 45) // 16 * 16
+    words = collective.MODEL.variants[name].constants
+    values = {word.name: word.start for word in words} | given
+    shape, gpu = CollectiveShape(size, 8), gpu_device("b200-sxm")
+    times_s = collective.MODEL.time_s(name, shape, gpu, values) * slower
+    place = tmp_path / "b200_sxm" / "comm" / engine / version
+    place.mkdir(parents=True)
+    same = {"device": "NVIDIA B200", "op_name": "all_reduce", "kernel_source": "graph"}
+    same |= {"allreduce_dtype": "bfloat16", "num_gpus": 8}
+    found = [
+        same | {"message_size": int(each) // 2, "latency": time_s * 1e3}
+        for each, time_s in zip(size, times_s, strict=True)
+    ]
+    parquet.write_table(pa.Table.from_pylist(found), place / "custom_allreduce_perf.parquet")
+    every = family("collective").tables(tmp_path, Pick(engines=frozenset({"vllm"})))
+    return next(rows for rows in every if rows.variant == name), values
+
+
+def test_constants_of_kernels_that_another_variant_runs_are_lent_by_its_fit(tmp_path):
+    """Of vLLM's all-reduce only what symmetric memory and NCCL take is fitted to its own table;
+    one and two stages stay as its own kernel's table has them, though here all is a tenth slower.
+    """
+    model, gpu, name = collective.MODEL, gpu_device("b200-sxm"), all_reduce.SYMMETRIC
+    older, values = all_reduces(tmp_path, "sglang", "0.5.10", all_reduce.CROSS_DEVICE, a1_s=6e-6)
+    lender = score(model, older, gpu, values, split(older))
+    rows, _ = all_reduces(tmp_path, "vllm", "0.24.0", name, slower=1.1, a5_s=14e-6)
+    assert lent(model.variants[name], rows, []) == {}
+    known = lent(model.variants[name], rows, [lender])
+    assert known == {each: values[each] for each in model.variants[name].lent}
+    found = fit(model, rows, gpu, lent=known)
+    for each, value in known.items():
+        assert found.constants[each] == pytest.approx(value, rel=1e-9)
+    assert found.constants["a5_s"] == pytest.approx(14e-6 * 1.1, rel=0.05)
+    assert found.constants["r4"] == pytest.approx(2 * 1.1, rel=0.05)
 
 
 @pytest.mark.parametrize("count", [FEW, MANY])

@@ -145,12 +145,13 @@ def write_all_reduces(root, gpu, device, engine, version):
 
 def test_an_all_reduce_that_was_rewritten_is_read_from_before_as_well(tmp_path):
     """SGLang's of 0.5.12: the last table before is 0.5.10's, of the kernel that vLLM ran as well.
-    On an L40S it stayed.
+    On an L40S it stayed. vLLM's newest is of symmetric memory, but for GB200's.
     """
     for version in ("0.5.9", "0.5.10", "0.5.14"):
         write_all_reduces(tmp_path, "h200_sxm", "NVIDIA H200", "sglang", version)
     write_all_reduces(tmp_path, "l40s", "NVIDIA L40S", "sglang", "0.5.10")
-    write_all_reduces(tmp_path, "h200_sxm", "NVIDIA H200", "vllm", "0.14.0")
+    write_all_reduces(tmp_path, "h200_sxm", "NVIDIA H200", "vllm", "0.24.0")
+    write_all_reduces(tmp_path, "gb200", "NVIDIA GB200", "vllm", "0.24.0")
     found = {
         (rows.gpu, rows.engine, rows.version, rows.variant)
         for rows in collective.tables(tmp_path, Pick())
@@ -160,9 +161,12 @@ def test_an_all_reduce_that_was_rewritten_is_read_from_before_as_well(tmp_path):
         ("h200-sxm", "sglang", "0.5.10", "all_reduce_cross_device"),
         ("h200-sxm", "vllm", "0.5.10", "all_reduce_cross_device"),
         ("l40s", "sglang", "0.5.10", "all_reduce_engine"),
-        ("h200-sxm", "vllm", "0.14.0", "all_reduce_engine"),
+        ("h200-sxm", "vllm", "0.24.0", "all_reduce_symmetric"),
+        ("gb200", "vllm", "0.24.0", "all_reduce_engine"),
     }
     of_vllm = list(collective.tables(tmp_path, Pick(engines=frozenset({"vllm"}))))
+    assert of_vllm[0].variant == "all_reduce_cross_device", "it lends constants"
+    assert [rows.evenly for rows in of_vllm] == [True, True, False]
     assert [rows.source for rows in of_vllm if rows.version == "0.5.10"] == [
         "h200_sxm/comm/sglang/0.5.10/custom_allreduce_perf.parquet"
     ]

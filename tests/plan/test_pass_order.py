@@ -180,16 +180,16 @@ def seconds_of_all_reduce(version, gpu="b200-sxm"):
 
 
 def test_sglang_runs_vllms_all_reduce_until_its_own_was_rewritten():
-    """By hand for 8,192 bytes over eight ranks, one-shot: f·S·N/2 = 2·(7/8)·8,192·4 = 57,344 bytes,
-    0.064 us at 900 GB/s.
+    """By hand for 8,192 bytes over eight ranks of B200, whose links move 900 GB/s.
 
-    Until 0.5.11 on a B200: 6.85 us to start, 0.056 us for each of 7 further ranks, and 3.393 times
-    the bytes at 0.561 · 1.202 · 1.177 of the link: 7.51 us, where 7.5 were measured. From 0.5.12:
-    3.284 us, 0.486 us a rank, 2.46 times the bytes at 0.530 · 1.138 · 1.194, 6.91 us; the soft
-    minimum with 5.273 + 7 · 0.137 us in two shots makes 5.96 of it; 5.1 were measured.
+    Until 0.5.11 in one stage: 6.688 us to start, 0.118 us for each of 7 further ranks, and 3.378
+    times what 8,192 · 7^0.4864 bytes take at 0.6223 of the link: 7.64 us, where 7.6 were measured.
+    From 0.5.12 one-shot, f·S·N/2 = 2·(7/8)·8,192·4 = 57,344 bytes: 3.284 us, 0.486 us a rank,
+    2.46 times the bytes at 0.530 · 1.138 · 1.194, 6.91 us; the soft minimum with
+    5.273 + 7 · 0.137 us in two shots makes 5.96 of it; 5.1 were measured.
     """
+    older = 6.688e-6 + 7 * 0.118e-6 + 3.378 * 8192 * 7**0.4864 / (0.6223 * 900e9)
     wire_s = 57344 / 900e9
-    older = 6.85e-6 + 7 * 0.05595e-6 + 3.393 * wire_s / (0.5608 * 1.202 * 1.177)
     one_shot = 3.284e-6 + 7 * 0.4864e-6 + 2.46 * wire_s / (0.5298 * 1.138 * 1.194)
     two_shot = 5.273e-6 + 7 * 0.1367e-6 + 0.7598 * wire_s / 4 / (0.5298 * 1.138 * 1.194)
     newer = (one_shot**-8 + two_shot**-8) ** (-1 / 8)
@@ -199,12 +199,19 @@ def test_sglang_runs_vllms_all_reduce_until_its_own_was_rewritten():
 
 
 @pytest.mark.parametrize(
-    ("version", "kernel"), [("0.10", "cross_device"), ("0.10.2", "cross_device"), ("0.11", None)]
+    ("gpu", "version", "kernel"),
+    [
+        ("h100-sxm", "0.10", "cross_device"),
+        ("h100-sxm", "0.10.2", "cross_device"),
+        ("h100-sxm", "0.11", None),
+        ("b300-sxm", "0.15", "cross_device"),  # symmetric memory's sizes there came with 0.19
+        ("b300-sxm", "0.19", None),
+    ],
 )
-def test_vllm_ran_its_own_all_reduce_alone_before_symmetric_memory(version, kernel):
+def test_vllm_ran_its_own_all_reduce_alone_before_symmetric_memory(gpu, version, kernel):
     """On by itself since 0.11; 0.11 is no described version and planned by the facts of 0.10."""
-    text = "model: llama-3.1-8b-instruct, gpu: h100-sxm, parallel: {tensor: 8}"
-    found = solved(text, version=version, batch=1)
+    text = f"model: llama-3.1-8b-instruct, gpu: {gpu}, parallel: {{tensor: 8}}"
+    found = solved(text, version=version, batch=1, flags="fuse_allreduce_rms: false")
     kernels = {
         each.group.kernel
         for run in found.chosen.runs
@@ -212,3 +219,10 @@ def test_vllm_ran_its_own_all_reduce_alone_before_symmetric_memory(version, kern
         if each.group.name.endswith("all_reduce")
     }
     assert kernels == {kernel}
+
+
+def test_vllms_newest_all_reduce_is_the_one_with_symmetric_memory(lent):
+    """Where its own kernel alone was not asked for."""
+    constants, _ = lent
+    assert constants.collective("all_reduce").variant == "all_reduce_symmetric"
+    assert constants.collective("all_reduce", "cross_device").variant == "all_reduce_cross_device"

@@ -13,12 +13,8 @@ from planner.calibrate import aiconfigurator, lint
 from planner.calibrate.aiconfigurator import Table
 from planner.calibrate.registry import register
 from planner.calibrate.types import Family, Mask, Pick, Rows
-from planner.cost.kernels.collective import (
-    CROSS_DEVICE,
-    ENGINE_ALL_REDUCE,
-    MODEL,
-    CollectiveShape,
-)
+from planner.cost.kernels.all_reduce import CROSS_DEVICE, NAMES, SYMMETRIC
+from planner.cost.kernels.collective import ENGINE_ALL_REDUCE, MODEL, CollectiveShape
 from planner.cost.kernels.types import Constants
 from planner.cost.types import Device
 
@@ -46,21 +42,29 @@ REWRITTEN = ("sglang", "0.5.12")
 rewrite, and vLLM's own of multimem as well. https://github.com/sgl-project/sglang/pull/24363"""
 RAN_IT = ("sglang", "vllm")
 """Engines that ran that kernel by itself, so that both are priced by those tables."""
+MULTICAST = ("h100-sxm", "h200-sxm", "b200-sxm", "b300-sxm", "gb300")
+"""GPUs whose newest tables of vLLM have its symmetric memory. That of GB200 has none: its own
+kernel ran to 8 MiB there and NCCL from then on, with half the rate of GB200's other tables."""
 NO_NVLINK = ("l40s", "rtx-pro-6000-server")
 """GPUs whose ranks meet over PCI Express: there the kernel stayed, and sizes do not decide."""
 
 
 def tables(root: Path, pick: Pick) -> Iterator[Rows]:
     """The newest table of each GPU, library and engine, split by operator; of a rewritten
-    all-reduce the newest from before as well.
+    all-reduce the newest from before as well, and first, since it lends constants.
     """
+    for table in _cross_device(root, pick):
+        yield from _split(table, CROSS_DEVICE)
     for name in FILES:
         for table in aiconfigurator.newest(root, "comm", name, pick):
             if name == "nccl_perf" and table.engine != "nccl":
                 continue
-            yield from _split(table, ENGINE_ALL_REDUCE if name == FILES[0] else "")
-    for table in _cross_device(root, pick):
-        yield from _split(table, CROSS_DEVICE)
+            yield from _split(table, _newest(table) if name == FILES[0] else "")
+
+
+def _newest(table: Table) -> str:
+    symmetric = table.engine == "vllm" and table.gpu in MULTICAST
+    return SYMMETRIC if symmetric else ENGINE_ALL_REDUCE
 
 
 def _cross_device(root: Path, pick: Pick) -> Iterator[Table]:
@@ -106,6 +110,7 @@ def _rows(table: Table, variant: str, columns: Columns) -> Rows:
         lint=flags,
         kept=lint.kept(flags, len(size)),
         merged=merged.repeats,
+        evenly=variant in NAMES,
     )
 
 
@@ -127,8 +132,6 @@ def _flags(
 
 def starts(rows: Rows, device: Device) -> Iterable[Constants]:  # noqa: ARG001 – a Starter
     """One start per size at which the engine may hand over: a step has no slope to follow."""
-    if rows.variant == CROSS_DEVICE:
-        return [{"switch_bytes": size} for size in SWITCHES_BYTES["vllm"]]
     if rows.variant != ENGINE_ALL_REDUCE:
         return ()
     return [{"switch_bytes": size} for size in SWITCHES_BYTES.get(rows.engine, ())]

@@ -37,13 +37,18 @@ class Variant:
 
     name: str
     constants: tuple[Constant, ...]
-    """At most 14."""
+    """At most 14 that are fitted at once."""
+    lender: str = ""
+    """A variant that runs some of the same kernels, measured by themselves."""
+    lent: tuple[str, ...] = ()
+    """Constants of these: where the lender is fitted, its values stand."""
 
 
 class TimeOfKernel(Protocol, Generic[ShapeT_contra]):
     """The formula of a family: seconds on the device, floor included.
 
-    Pure and vectorised: shapes may hold NumPy arrays. Time never falls when the work grows.
+    Pure and vectorised: shapes may hold NumPy arrays. Time never falls when the work grows, but for
+    where an engine goes over to another kernel by size alone.
     ``warm`` says that weights, KV and experts may lie in the L2, as in benchmark loops that repeat
     a shape; serving reads them cold.
     """
