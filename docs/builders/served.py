@@ -19,6 +19,7 @@ from builders.markup import code, table
 from builders.runs import number, source
 from planner.report.cases import FIGURES
 from planner.report.spread import FIGURES as SPREADS
+from planner.report.spread import OTHERS
 from planner.resources import folder
 from planner.spec.load import load_file
 from planner.spec.types import SpreadSpec
@@ -134,15 +135,17 @@ def spread() -> str:
     file = folder("catalog") / "spreads" / "whole-runs.yaml"
     spec = cast("SpreadSpec", load_file(file, "spread"))
     header = ("of", "width", "reports", "cells", "figures", "worth", "inside without it, %")
+    kinds = [(SPREADS[name], each) for name, each in spec.figures.items()]
+    kinds += [(f"{SPREADS[name]}: {OTHERS}", each) for name, each in spec.others.items()]
     rows = [
         (
-            SPREADS[name],
+            name,
             f"{each.width:.3f}",
             *(str(count) for count in (each.reports, each.cells, each.figures)),
             f"{each.worth:.0f}",
             *(_percent(share) for share in (each.before, each.left_out, each.left_out_figures)),
         )
-        for name, each in spec.figures.items()
+        for name, each in kinds
     ]
     return table((*header, "left out, %", "of figures, %"), rows)
 
@@ -176,9 +179,12 @@ def spread_traits() -> str:
 
 def spread_reports() -> str:
     """Each report, and how the width of the others holds it."""
+    makers = ", ".join(_spread()["vendors"])
+    judged = [("", each) for each in _spread()["reports"]]
+    judged += [(f", not of {makers}", each) for each in _spread()["other_reports"]]
     rows = [
         (
-            _SHORT[each["figure"]],
+            _SHORT[each["figure"]] + whose,
             each["told"],
             each["report"].split("@")[0],
             f"{each['figures']}",
@@ -186,7 +192,7 @@ def spread_reports() -> str:
             f"{each['needed']:.2f}",
             _percent(each["inside"]),
         )
-        for each in _spread()["reports"]
+        for whose, each in judged
     ]
     return table(("of", "told", "report", "figures", "worth", "needed", "left out, %"), rows)
 

@@ -49,6 +49,8 @@ class Deviation:
     log_fast: float
     log_slow: float
     """From the prediction to the ends of its interval, each above nought."""
+    vendor: str = ""
+    """Who makes the card."""
 
     @property
     def needed(self) -> float:
@@ -57,15 +59,18 @@ class Deviation:
         return math.sqrt(max(0.0, self.log_ratio**2 - reach**2))
 
 
-def deviations(report: str, answer: Answer, basis: str = "") -> Iterator[Deviation]:
-    """Figures of a run that have an interval.
+def deviations(
+    report: str, answer: Answer, basis: str = "", vendor: str = ""
+) -> Iterator[Deviation]:
+    """Figures of a run that have an interval; ``vendor`` makes its cards.
 
     None of a run that is impossible or incomparable, nor of a static batch that the plan has no
     room for: an engine runs it in parts, which is another load.
     """
     if answer.impossible or (answer.plan.serving is None and not answer.fits):
         return
-    run = Deviation(report, _cell(answer), told(basis), "pace", _traits(answer), 0.0, 0.0, 0.0)
+    traits = _traits(answer)
+    run = Deviation(report, _cell(answer), told(basis), "pace", traits, 0.0, 0.0, 0.0, vendor)
     for held in answer.held:
         found = _deviation(held, run)
         if found:

@@ -21,6 +21,9 @@ def _lines(spec: SpreadSpec) -> Iterator[str]:
     yield "kind: spread"
     for name in ("name", "title", "about", "date", "script"):
         yield f"{name}: {quoted(getattr(spec, name))}"
-    yield "figures:"
-    for name, figure in spec.figures.items():
-        yield f"  {name}: {flow(figure.model_dump().items())}"
+    yield f"vendors: [{', '.join(map(quoted, spec.vendors))}]"
+    for part in ("figures", "others"):
+        if figures := getattr(spec, part):
+            yield f"{part}:"
+            for name, figure in figures.items():
+                yield f"  {name}: {flow(figure.model_dump().items())}"

@@ -125,6 +125,12 @@ def estimate(found: Sequence[Deviation]) -> dict[SpreadName, SpreadFigure]:
     return {name: _estimate(found, name) for name in NAMES}
 
 
+def estimate_known(found: Sequence[Deviation]) -> dict[SpreadName, SpreadFigure]:
+    """The same of those kinds of figures that enough reports tell."""
+    told = [name for name in NAMES if len(by_report(learnt(found, name))) > LEAST]
+    return {name: _estimate(found, name) for name in told}
+
+
 def _estimate(found: Sequence[Deviation], name: SpreadName) -> SpreadFigure:
     known = learnt(found, name)
     reports = len(by_report(known))
@@ -147,9 +153,9 @@ def _estimate(found: Sequence[Deviation], name: SpreadName) -> SpreadFigure:
     )
 
 
-def reports(found: Sequence[Deviation]) -> Iterator[Judged]:
+def reports(found: Sequence[Deviation], figures: Iterable[SpreadName] = NAMES) -> Iterator[Judged]:
     """Every report, those that tell all first."""
-    for figure in NAMES:
+    for figure in figures:
         known = learnt(found, figure)
         counted = zip(known, _weights(known, shares(known)), strict=True)
         worth = {id(each): count for each, count in counted}

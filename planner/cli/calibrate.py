@@ -216,18 +216,25 @@ def spread(
     source). Figures of one report, and of one machine, engine, model and precision in it, count for
     as many as they are independent. Learnt from are reports that tell all: where a column basis
     says version, the engine's version is ours, and they join where fewer than five tell all; where
-    it says load, rows are judged and not learnt from. Left out are rows whose basis is trap or
+    it says load, rows are judged and not learnt from. Cards of makers none of whose kernels are
+    measured have a spread of their own. Left out are rows whose basis is trap or
     whose learn is no. Plans widen their 80 % intervals by the spread of the first catalogue that
     has one.
     """
     from planner.calibrate.spread_file import write as write_file
     from planner.cli.common.output import show, write
-    from planner.cli.common.spreading import gathered, spread_document, spread_spec
+    from planner.cli.common.spreading import (
+        gathered,
+        measured_vendors,
+        spread_document,
+        spread_spec,
+    )
     from planner.report.document import to_json
     from planner.report.spread import spread_view
 
     found, skipped = gathered(files, catalogs)
-    spec = spread_spec(found, files, date or datetime.now(UTC).date().isoformat())
+    day = date or datetime.now(UTC).date().isoformat()
+    spec = spread_spec(found, files, day, measured_vendors(catalogs))
     file = None if dry_run else write_file(out, spec)
     document = spread_document(spec, found, skipped, file)
     if as_json:

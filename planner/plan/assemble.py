@@ -154,10 +154,11 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
 
 def _scatter(solved: SolvedStep) -> str:
     """Whose whole runs make an interval wider; none once there are enough of this machine's."""
-    spread, runs = solved.solver.prepared.question.spread, solved.adjusted.runs
-    if spread is None or (runs and runs.count >= ENOUGH_RUNS):
+    question, runs = solved.solver.prepared.question, solved.adjusted.runs
+    if question.spread is None or (runs and runs.count >= ENOUGH_RUNS):
         return ""
-    return f"{spread.figures['pace'].reports} reports of whole runs"
+    known = question.spread.of(question.gpu.vendor)
+    return f"{known['pace'].reports} reports of whole runs" if known else ""
 
 
 def _mode_time(solution: Solution, choice: ModeChoice) -> ModeTime:

@@ -46,8 +46,11 @@ LEAST_SHARE = 1e-6
 
 def spread_width(question: Question, figure: SpreadName) -> float:
     """Half of the 80 % interval of log(measured / predicted) that whole runs add; 0 of none."""
-    known = question.spread.figures.get(figure) if question.spread else None
-    return known.width if known else 0.0
+    if question.spread is None:
+        return 0.0
+    known = question.spread.of(question.gpu.vendor)
+    found = known.get(figure) or known.get("pace")
+    return found.width if found else 0.0
 
 
 def widened(value: Number, low: Number, high: Number, width: float) -> tuple[Number, Number]:

@@ -20,17 +20,20 @@ _ABOUT = (
 )
 FIGURES = {"pace": "steps, tokens, requests, throughput", "ttft": "time to the first token"}
 """What the kinds of figures are called."""
+OTHERS = "cards whose maker's kernels nobody measured"
 
 
 def spread_view(document: Mapping[str, Any]) -> RenderableType:
     """The widths, what does not tell runs apart, and rows that say nothing."""
     columns = ("figures", "width", "reports", "cells", "figures", "worth", "without it", "left out")
     found = table(columns, left=(0,))
-    for name, each in document["figures"].items():
+    kinds = [(FIGURES[name], each) for name, each in document["figures"].items()]
+    others = [(f"{FIGURES[name]}: {OTHERS}", each) for name, each in document["others"].items()]
+    for name, each in (*kinds, *others):
         shares = (share(each["before"]), share(each["left_out"]))
         counts = tuple(str(each[count]) for count in ("reports", "cells", "figures"))
         worth = f"{each['worth']:.1f}"
-        found.add_row(words(FIGURES[name]), f"{each['width']:.3f}", *counts, worth, *shares)
+        found.add_row(words(name), f"{each['width']:.3f}", *counts, worth, *shares)
     parts: list[RenderableType] = [found, heading("By what is known of runs"), _traits(document)]
     parts.append(small(_ABOUT))
     if document["skipped"]:

@@ -26,17 +26,33 @@ def gathered(
     from planner.desk.cases import Planner
     from planner.spec.cases import open_cases
 
-    planner = Planner(catalog_of(catalogs), spread=False)
+    catalog = catalog_of(catalogs)
+    planner = Planner(catalog, spread=False)
+    makers = {name: catalog.find("gpu", name).vendor for name in catalog.names("gpu")}
     found: list[Deviation] = []
     skipped: list[dict[str, str]] = []
     for file in files:
         with open_cases(file) as table:
-            _gather((planner.answered(case) for case in table.cases), found, skipped)
+            answered = (planner.answered(case) for case in table.cases)
+            _gather(answered, makers, found, skipped)
     return found, skipped
 
 
+def measured_vendors(catalogs: Sequence[Path]) -> list[str]:
+    """Makers of cards any of whose kernels are measured."""
+    from planner.cli.common.planning import catalog_of
+
+    catalog = catalog_of(catalogs)
+    measured = [catalog.find("calibration", name).gpu for name in catalog.names("calibration")]
+    known = set(catalog.names("gpu"))
+    return sorted({catalog.find("gpu", name).vendor for name in measured if name in known})
+
+
 def _gather(
-    rows: Iterable[Answered], found: list[Deviation], skipped: list[dict[str, str]]
+    rows: Iterable[Answered],
+    makers: Mapping[str, str],
+    found: list[Deviation],
+    skipped: list[dict[str, str]],
 ) -> None:
     from planner.calibrate.spread import deviations
 
@@ -45,7 +61,10 @@ def _gather(
         report = cells.get("report") or cells.get("source") or row.case.id
         reason = row.error or _left_out(cells)
         basis = cells.get("basis") or ""
-        told = list(deviations(report, row.answer, basis)) if row.answer and not reason else []
+        told: list[Deviation] = []
+        if row.answer and not reason:
+            vendor = makers.get(row.answer.plan.gpu, "")
+            told = list(deviations(report, row.answer, basis, vendor))
         if not told:
             why = reason or "no measured figure has a predicted interval"
             skipped.append({"id": row.case.id, "reason": why})
@@ -60,9 +79,14 @@ def _left_out(cells: Mapping[str, str]) -> str:
     return ""
 
 
-def spread_spec(found: Sequence[Deviation], files: Sequence[Path], day: str) -> SpreadSpec:
-    """The spread as a catalogue file. Raises UsageError for too few reports."""
-    from planner.calibrate.widths import estimate
+def spread_spec(
+    found: Sequence[Deviation], files: Sequence[Path], day: str, vendors: Sequence[str]
+) -> SpreadSpec:
+    """The spread as a catalogue file, of cards of some makers and of all others.
+
+    Raises UsageError for too few reports of the former.
+    """
+    from planner.calibrate.widths import estimate, estimate_known
     from planner.spec.question import SPREAD
     from planner.spec.types import SpreadSpec
 
@@ -73,8 +97,16 @@ def spread_spec(found: Sequence[Deviation], files: Sequence[Path], day: str) -> 
         about="What they scatter about their plans beyond kernels and host times.",
         date=day,
         script=f"planner calibrate spread {names} --date {day}",
-        figures=estimate(found),
+        figures=estimate(_of(found, vendors)),
+        vendors=tuple(vendors),
+        others=estimate_known(_of(found, vendors, other=True)),
     )
+
+
+def _of(
+    found: Sequence[Deviation], vendors: Sequence[str], *, other: bool = False
+) -> list[Deviation]:
+    return [each for each in found if (each.vendor in vendors) != other]
 
 
 def spread_document(
@@ -86,8 +118,13 @@ def spread_document(
 
     return {
         "figures": {name: each.model_dump() for name, each in spec.figures.items()},
-        "traits": [plain(each) for each in traits(found)],
-        "reports": [plain(each) for each in reports(found)],
+        "traits": [plain(each) for each in traits(_of(found, spec.vendors))],
+        "reports": [plain(each) for each in reports(_of(found, spec.vendors))],
+        "vendors": spec.vendors,
+        "others": {name: each.model_dump() for name, each in spec.others.items()},
+        "other_reports": [
+            plain(each) for each in reports(_of(found, spec.vendors, other=True), spec.others)
+        ],
         "skipped": skipped,
         "file": str(file) if file else None,
     }

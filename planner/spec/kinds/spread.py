@@ -50,3 +50,16 @@ class SpreadSpec(CatalogSpec):
     date: str = Field(description="The day of the estimate")
     script: str = Field(description="The command that makes it again")
     figures: dict[SpreadName, SpreadFigure] = Field(description="By kind of figure")
+    vendors: tuple[str, ...] = Field(
+        (),
+        description="Makers of the cards that `figures` are of: those with measured kernels;"
+        " of any where there are none",
+    )
+    others: dict[SpreadName, SpreadFigure] = Field(
+        {},
+        description="Of cards of other makers; their `pace` stands for what too few reports tell",
+    )
+
+    def of(self, vendor: str) -> dict[SpreadName, SpreadFigure]:
+        """The figures that count for cards of a maker."""
+        return self.figures if not self.vendors or vendor in self.vendors else self.others
