@@ -255,7 +255,7 @@ def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: 
     What it moves besides is priced at the datasheet's bandwidth; ``least_s`` is the roofline of all
     it does.
     """
-    core_s = estimate.core_s / tile.share + tile.extra_bytes / device.bandwidth_bytes_per_s
+    core_s = estimate.slowed_s(tile.share) + tile.extra_bytes / device.bandwidth_bytes_per_s
     core_s = max(core_s, least_s, tile.fill_s)
     held = group.parts if estimate.chain else 0
     if core_s == estimate.core_s and not (tile.barriers or held):

@@ -6,9 +6,10 @@ shared memory, and sums up its heads' share of the projection behind. Weights of
 once for each tile of sequences and keys once for each part of a KV head, from the L2 but for the
 first time. Each cluster writes and reads its sums once (ClusterFusion adds them up atomically).
 
-With projections this is of sequences that decode: of a prompt, every tile of queries would compute
-the keys of all tokens before it. Rotation and norms of heads may be: each tile of 128 queries
-rotates the new keys that it sees, half of them on average.
+With projections in front this is of sequences that decode: of a prompt, every tile of queries would
+compute the keys of all tokens before it. Rotation and norms of heads may be: each tile of 128
+queries rotates the new keys that it sees, half of them on average. What stands behind attention of
+prompts: `planner.cost.prompts`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,10 @@ import numpy as np
 
 from planner.cost.annotate import BlockCosts
 from planner.cost.chip import Chip
-from planner.cost.fitting import (
-    DEPTH_BYTES,
-    FP32_BYTES,
-    MOST_COLUMNS,
-    STAGES,
-    Sizes,
-    best_tile,
-)
+from planner.cost.fitting import best_tile
 from planner.cost.flow import Flow
+from planner.cost.prompts import Queries, prompt_tile
+from planner.cost.sizes import DEPTH_BYTES, FP32_BYTES, MOST_COLUMNS, STAGES, Sizes
 from planner.cost.tile import UNKNOWN, Level, Tile
 from planner.cost.types import Device, NodeCost
 from planner.dtypes import bytes_per_element
@@ -57,7 +53,7 @@ def fitting_tile(flow: Flow, costs: tuple[BlockCosts, ...], device: Device) -> T
     around = _Around(Sizes(flow, costs, device, device.chip), device.chip)
     if not (flow.products or flow.chained or flow.by_head or flow.whole):
         return around.plain()
-    return around.best() if around.decodes and around.cached else None
+    return around.best() if around.decodes and around.cached else around.of_prompts()
 
 
 class Sides(NamedTuple):
@@ -129,10 +125,15 @@ def tile_of(sides: Sides) -> tuple[Tile, float] | None:
     )
     level: Level = "cluster" if blocks[at] > 1 else "block"
     found = Tile(level, int(rows[at]), math.ceil(columns), int(blocks[at]))
-    numbers = (float(each[at]) for each in (sums_bytes, share, extra, fill_s))
-    kept_bytes, used, extra_bytes, fill = numbers
+    numbers = (float(each[at]) for each in (sums_bytes, share, extra, fill_s, total / at_once))
+    kept_bytes, used, extra_bytes, fill, waves = numbers
     return replace(
-        found, kept_bytes=kept_bytes, share=used, extra_bytes=extra_bytes, fill_s=fill
+        found,
+        kept_bytes=kept_bytes,
+        share=used,
+        extra_bytes=extra_bytes,
+        fill_s=fill,
+        pieces=float(math.ceil(waves)),
     ), float(units * parts[at])
 
 
@@ -193,6 +194,17 @@ class _Around:
         sums_bytes = max(rows, _LEAST_ROWS) * value * FP32_BYTES
         return Tile("block", rows, value, kept_bytes=sums_bytes, extra_flops=flops)
 
+    def of_prompts(self) -> Tile | None:
+        """The tile of prompts and what stands behind them; None with products in front, or where
+        others decode.
+        """
+        flow, scores = self.sizes.flow, self._scores
+        groups = scores.site.load.groups
+        prompts = all(each.new_tokens > 1 and not each.verified for each in groups)
+        if flow.products or flow.by_head or not prompts:
+            return None
+        return prompt_tile(self.sizes, _queries(scores))
+
     def best(self) -> Tile | None:
         """The tile that costs least."""
         found = tile_of(self._sides)
@@ -238,6 +250,19 @@ class _Around:
 
     def _private(self, key: NodeKey) -> float:
         return float(as_float(self.sizes.cost(key).executed(None).private_bytes))
+
+
+def _queries(scores: NodeCost) -> Queries:
+    """Queries of prompts: those of latent attention see keys and values that were expanded."""
+    op, site = scores.node.op, scores.site
+    assert isinstance(op, AttentionPart | LatentPart)
+    if isinstance(op, LatentPart):
+        heads, _, key, value = _heads(op)
+        element, groups = bytes_per_element(site.formats.activations), site.load.of_phase("prefill")
+        pairs = op.shape.pairs(site)
+        return Queries(heads, heads, key, value, element, groups, float(as_float(pairs)))
+    element, pairs = bytes_per_element(site.formats.kv_cache), op.shape.useful_pairs(site.load)
+    return Queries(*_heads(op), element, op.shape.groups(site.load), float(as_float(pairs)))
 
 
 def _heads(op: Operator) -> tuple[int, int, int, int]:

@@ -4,7 +4,8 @@ A tile of attention is some queries of one KV head. In front of it stand nodes o
 rotation, norms of heads, the write of the new keys and values, which happens once and never touches
 the cached rows; and the projections that these come from, whose columns are split by heads. Behind
 it keep to their tile what works element by element or head by head; a statistic of whole rows needs
-all heads in one tile, and a projection sums up over the tiles of all heads.
+all heads in one tile, and a projection sums up over the tiles of all heads, then perhaps of all
+ranks.
 
 Kernels that do so: FlashInfer's append of rotated keys, FlashMLA; ClusterFusion (Luo et al. 2025,
 arXiv:2508.18850) and AWS's attention_block_tkg from the norm to the output projection.
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from planner.cost.flow import ONLINE, Flow, is_narrow, reads_from, role_of
+from planner.cost.flow import Flow, reads_from
+from planner.cost.roles import ONLINE, SUMS, is_narrow, role_of
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
 from planner.ops.attention import AttentionPart
@@ -74,6 +76,10 @@ class _Around:
     summed: set[NodeKey] = field(default_factory=set)
     """Nodes behind a sum over heads, itself among them."""
     whole: bool = False
+    late: list[NodeKey] = field(default_factory=list)
+    """Statistics of whole rows behind the sum over heads."""
+    exchange: NodeKey | None = None
+    """A sum over ranks, of what is summed over heads."""
 
     def takes(self, key: NodeKey) -> bool:
         """Whether a node may be part of the kernel."""
@@ -110,8 +116,13 @@ class _Around:
             self.summed.add(key)
             return alone
         role = role_of(node)
+        if role == "exchange":
+            once = self.exchange is None and key in self.summed
+            self.exchange = key
+            return once and isinstance(node.op, SUMS)
         if role == "row" and not is_narrow(self.window, key):
             self.whole = self.whole or key not in self.summed
+            self.late += [key] * (key in self.summed)
             return True
         return role in {"element", "row"} or (key not in self.summed and self._head(key, node))
 
@@ -137,6 +148,8 @@ class _Around:
             tuple(reads_from(self.window, before, self.inside)),
             any(not isinstance(self.window.node(key).op, ONLINE) for key in self.rows),
             self.whole,
+            rows=tuple(self.late),
+            exchange=self.exchange,
             attention=self.parts,
             by_head=tuple(self.by_head),
             shared=tuple(key for key in self.front if key not in self._of_queries()),

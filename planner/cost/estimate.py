@@ -22,6 +22,7 @@ from planner.cost.network import Network, between_s, within
 from planner.cost.parts import (
     Part,
     attention_shape,
+    first_message_s,
     is_main,
     moved_bytes,
     sums_rows_of_ranks,
@@ -79,16 +80,18 @@ class CalibratedEstimator:
             return self._unfitted(kernel, family) if family else self._streamed(kernel)
         stream_s, stream = self._stream(kernel, sum(part.moved_bytes for part in parts))
         started_s = 0.0 if sums_rows_of_ranks(kernel.nodes) else stream.floor_s
-        core_s = together(parts, overlap=kernel.overlaps) + stream_s - started_s
+        main_s, exposed_s = together(parts, kernel.tile if kernel.overlaps else None)
+        core_s = main_s + stream_s - started_s
         main = next((part for part in parts if part.family == "attention"), parts[0])
         return Estimate(
             maximum(core_s, roofline_s(kernel.work)),
-            main.floor_s,
+            main.floor_s + first_message_s(main, parts, stream.floor_s),
             main.fitted.evidence,
             main.family,
             *main.fitted.interval(core_s),
             borrowed=main.fitted.borrowed,
             chain=main.family == CHAINS,
+            exposed_s=exposed_s,
         )
 
     def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
@@ -122,7 +125,7 @@ class CalibratedEstimator:
     def _main(self, node: Node, site: Site, kernel: Kernel, joined: Places) -> Part | None:
         """A node that is no projection, by its model; experts with the projections they took in."""
         if found := routed(node, site, kernel.name, self.constants, joined):
-            return self._routed(found)
+            return self._routed(found, overlaps=kernel.overlaps)
         if is_product(type(node.op)):
             return self._once(((node, site),), self._product)
         if isinstance(node.op, AttentionScores):
@@ -130,15 +133,15 @@ class CalibratedEstimator:
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
         if isinstance(node.op, Collective):
-            return self._once(((node, site),), self._collective, kernel.name)
+            return self._once(((node, site),), self._collective, kernel.name, int(kernel.overlaps))
         return self._send(node.op, site) if isinstance(node.op, Send) else None
 
-    def _once(self, nodes: Places, make: Callable[..., Part], *name: str | None) -> Part:
+    def _once(self, nodes: Places, make: Callable[..., Part], *how: str | int | None) -> Part:
         """A part that depends on its nodes and a kernel's name, for all groups that hold them."""
-        key = (*name, *(id(site) for _, site in nodes))
+        key = (*how, *(id(site) for _, site in nodes))
         # the sites are kept beside the part, so that their ids are no others'
         if key not in self._parts:
-            self._parts[key] = nodes, make(nodes, *name)
+            self._parts[key] = nodes, make(nodes, *how)
         return self._parts[key][1]
 
     def _product(self, nodes: Places) -> Part:
@@ -169,14 +172,15 @@ class CalibratedEstimator:
             core_s = core_s - self._write_s(tokens, heads.token_bytes(dtype))
         return Part("attention", core_s, fitted.floor_s, as_float(kernel.attended_bytes), fitted)
 
-    def _routed(self, found: Routed) -> Part:
-        fitted, family = found.fitted, found.model.family
+    def _routed(self, found: Routed, *, overlaps: bool) -> Part:
+        fitted, family, hops_s = found.fitted, found.model.family, 0.0
         if found.span:
             time_s, fitted = self._exchanged(fitted, found.shape, found.span)
+            hops_s = self._hops_s(fitted, found.shape, found.span) if overlaps else 0.0
         else:
             time_s = self._time(found.model, fitted, found.shape)
         floor_s = fitted.floor_s
-        return Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted)
+        return Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted, hops_s)
 
     def _gemm(self, ask: Product) -> Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
@@ -223,15 +227,20 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, nodes: Places, name: str | None) -> Part:
-        node, site = nodes[0]
-        op = node.op
+    def _collective(self, nodes: Places, name: str | None, overlaps: int) -> Part:
+        op, site = nodes[0][0].op, nodes[0][1]
         assert isinstance(op, Collective)
         fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))
         time_s, fitted = self._exchanged(fitted, shape, op.span())
-        moved = moved_bytes(site)
-        return Part("collective", time_s - fitted.floor_s, fitted.floor_s, moved, fitted)
+        hops_s = self._hops_s(fitted, shape, op.span()) if overlaps else 0.0
+        moved, core_s = moved_bytes(site), time_s - fitted.floor_s
+        return Part("collective", core_s, fitted.floor_s, moved, fitted, hops_s)
+
+    def _hops_s(self, fitted: Fitted, shape: CollectiveShape, span: float) -> Number:
+        """What an exchange of nothing takes beyond its start."""
+        empty = CollectiveShape(0.0, shape.ranks)
+        return self._exchanged(fitted, empty, span)[0] - fitted.floor_s
 
     def _send(self, op: Send, site: Site) -> Part:
         """As an all-gather over two ranks, in which each sends half of the result."""

@@ -37,6 +37,12 @@ class Estimate:
     """Starts that the floor holds where they are not its own launches'; 0 where they are."""
     barriers: int = 0
     """Over the whole grid, each as long as a kernel takes to follow another in a graph."""
+    exposed_s: Number = 0.0
+    """Of the core what is between ranks alone, however much of the chip has work."""
+
+    def slowed_s(self, share: float) -> Number:
+        """The core where so much of the chip has work."""
+        return (self.core_s - self.exposed_s) / share + self.exposed_s
 
 
 @dataclass(frozen=True)

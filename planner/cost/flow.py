@@ -13,28 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
+from planner.cost.roles import ONLINE, SUMS, is_grouped, is_narrow, is_result, role_of
 from planner.graph.types import Node
 from planner.graph.window import NodeKey, Window
-from planner.ops.collective import AllGather, AllReduce, ReduceScatter, RowGather
+from planner.ops.collective import RowGather
 from planner.ops.linear import Linear, MatMul
 from planner.ops.mla import HeadLinear
-from planner.ops.moe import Moe, MoeRouter
+from planner.ops.moe import MoeRouter
 from planner.ops.moe_exchange import Combine, Dispatch
-from planner.ops.norm import LayerNorm, RmsNorm
-from planner.ops.types import OpClass, as_dim
 
-Role = Literal["element", "state", "row", "result", "product", "experts", "exchange"]
-"""``state``: writes a cache, so it may run once only. ``row``: rewrites rows by their statistics.
-``result``: keeps nothing of a row but statistics."""
-
-_ELEMENTS = {OpClass.POINTWISE, OpClass.VIEW, OpClass.GATHER}
-ONLINE = (RmsNorm, LayerNorm)
-"""Norms that commute with a product: (x·w/rms)·W = (x·w·W)/rms, and the mean is taken off by the
-sums of W's columns. Their statistics are complete when the product is."""
-
-_EXCHANGES = (AllReduce, ReduceScatter, AllGather, Dispatch, Combine)
 _ARRIVALS = (RowGather, Dispatch)
 """Collectives that bring whole rows, which may be multiplied as they come."""
 
@@ -60,11 +48,13 @@ class Flow:
     twice: bool = False
     """Whether the products' input is read first for statistics alone, as to quantise it."""
     whole: bool = False
-    """Whether a statistic behind a first and only pass needs whole rows of its result."""
+    """Whether a statistic behind the last pass needs whole rows of its result."""
+    held: bool = False
+    """Whether one between two passes needs whole rows of the first one's."""
     joint: bool = False
     """Whether results of several products meet element by element."""
     rows: tuple[NodeKey, ...] = ()
-    """Nodes that keep whole rows, where there are no products."""
+    """Nodes that keep whole rows, of no products, or behind the one that follows attention."""
     experts: NodeKey | None = None
     exchange: NodeKey | None = None
     arrived: NodeKey | None = None
@@ -81,29 +71,7 @@ class Flow:
     @property
     def overlaps(self) -> bool:
         """Whether tiles travel between ranks while others are multiplied."""
-        return self.exchange is not None and bool(self.products or self.experts)
-
-
-def role_of(node: Node) -> Role | None:
-    """What a node is to a flow; None of one that no group may hold."""
-    if node.composite:
-        return None
-    if isinstance(node.op, Moe):
-        return "experts"
-    if isinstance(node.op, _EXCHANGES):
-        return "exchange"
-    return _by_class(node)
-
-
-def _by_class(node: Node) -> Role | None:
-    kind = node.op.op_class
-    if kind in _ELEMENTS:
-        return "element"
-    if kind == OpClass.CACHE:
-        return "state"
-    if kind == OpClass.CONTRACTION:
-        return "product"
-    return "row" if kind == OpClass.ROW_REDUCTION else None
+        return self.exchange is not None and bool(self.products or self.chained or self.experts)
 
 
 def flow_of(window: Window, ordered: Iterable[NodeKey]) -> Flow | None:
@@ -157,7 +125,7 @@ class _Walk:
         if before and not self._reads_rows(key, node):
             return False
         linear = all(isinstance(self._op(each), Linear) for each in (key, *self.products[0]))
-        if stage > 1 and (self.whole or not linear):
+        if stage > 1 and not linear:
             return False
         same = self.products[stage - 1]
         same.append(key)
@@ -197,15 +165,15 @@ class _Walk:
             self.arrived = key
             return True
         self.ended.add(key)
-        return not self.whole and self.stage[key] <= 1
+        return all(self.stage[each] < self.stage[key] for each in self.whole)
 
     def _row(self, key: NodeKey) -> bool:
         if is_narrow(self.window, key):
             return True
-        if _is_result(self.window, key):
+        if is_result(self.window, key):
             self.ended.add(key)
             return True
-        if self.exchange and self.stage[key]:
+        if self.stage[key] and not self._whole_here:
             return False
         if self.stage[key] and self.experts is None:
             if not all(isinstance(self._op(each), _IN_ROWS) for each in self.products[0]):
@@ -214,6 +182,13 @@ class _Walk:
         else:
             self.rows.append(key)
         return True
+
+    @property
+    def _whole_here(self) -> bool:
+        """Whether rows behind products are whole on one rank: nothing travels, or what came or is
+        summed up does.
+        """
+        return self.exchange in {None, self.arrived} or isinstance(self._op(self.exchange), SUMS)
 
     def flow(self) -> Flow | None:
         """What was walked; None where something would run twice that may not."""
@@ -228,13 +203,39 @@ class _Walk:
             before,
             tuple(reads_from(self.window, before, self.stage.keys() - {self.arrived})),
             any(not isinstance(self._op(key), ONLINE) for key in self.rows if key in before),
-            bool(self.whole) and not chained,
+            any(self.stage[key] == 1 + bool(chained) for key in self.whole),
+            bool(chained) and not all(map(self._commutes, self._between)),
             len(products) > 1 and len(behind) > len(products),
             () if products or self.experts else tuple(self.rows),
             self.experts,
             self.exchange,
             self.arrived if products or self.experts else None,
         )
+
+    @property
+    def _between(self) -> Iterator[NodeKey]:
+        """Statistics of whole rows behind the first pass."""
+        return (key for key in self.whole if self.stage[key] == 1)
+
+    def _commutes(self, key: NodeKey) -> bool:
+        """Whether a norm's result is read by second products alone, at most rounded in groups: its
+        statistics are then complete when these are.
+        """
+        return isinstance(self._op(key), ONLINE) and self._is_multiplied(key)
+
+    def _is_multiplied(self, key: NodeKey) -> bool:
+        window = self.window
+        return not any(tensor in window.escaping for tensor in window.outputs(key)) and all(
+            reader in self.products[1]
+            or (role_of(window.node(reader)) == "row" and self._rounds(reader))
+            for tensor in window.outputs(key)
+            for reader in window.readers.get(tensor, ())
+        )
+
+    def _rounds(self, key: NodeKey) -> bool:
+        """Whether it is a rounding in groups, within the kernel, for second products alone."""
+        grouped = is_grouped(self.window, key)
+        return key in self.stage and grouped and self._is_multiplied(key)
 
     def _before(self, products: tuple[NodeKey, ...]) -> tuple[NodeKey, ...]:
         found: set[NodeKey] = set()
@@ -255,27 +256,3 @@ def reads_from(
             if window.producer.get(tensor) not in inside and tensor not in seen:
                 seen.add(tensor)
                 yield key, position
-
-
-def _sides(window: Window, key: NodeKey) -> tuple[object, object]:
-    """Last sides of a node's first input and output."""
-    block = (window.block, window.following)[key[0]]
-    assert block is not None
-    node = window.node(key)
-    shapes = block.tensors[node.inputs[0]].shape, block.tensors[node.outputs[0]].shape
-    return shapes[0][-1], shapes[1][-1] if shapes[1] else as_dim(1)
-
-
-def _is_result(window: Window, key: NodeKey) -> bool:
-    """Whether a reduction leaves less than rows, so that running statistics are all it keeps."""
-    read, written = _sides(window, key)
-    return read != written
-
-
-def is_narrow(window: Window, key: NodeKey) -> bool:
-    """Whether its statistics are of parts of a row that fit any tile: of a head, of 128 numbers."""
-    node = window.node(key)
-    if window.tensor((key[0], node.outputs[0])).dtype == "fp8_group":
-        return True
-    size = getattr(node.op, "size", 0)
-    return bool(size) and as_dim(size) != _sides(window, key)[0]

@@ -10,6 +10,7 @@ from planner.cost.kernels import attention_decode, attention_prefill
 from planner.cost.kernels.attention import BOTH_WAYS, AttentionShape
 from planner.cost.kernels.types import KernelModel
 from planner.cost.products import is_product
+from planner.cost.tile import Tile
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
 from planner.num import Number, as_float, is_one, maximum
@@ -33,14 +34,31 @@ class Part:
     moved_bytes: Number
     """What it reads and writes itself; the group may move more."""
     fitted: Fitted
+    hops_s: Number = 0.0
+    """Of a collective whose tiles are computed meanwhile: what a message takes that is empty."""
 
 
-def together(parts: list[Part], *, overlap: bool) -> Number:
-    """Time of a group's main kernels; of one that overlaps, the link's or the chip's."""
-    link = [part.core_s for part in parts if part.family == "collective"]
-    if not overlap:
-        return sum(part.core_s for part in parts)
-    return maximum(sum(link), sum(part.core_s for part in parts) - sum(link))
+def together(parts: list[Part], tile: Tile | None) -> tuple[Number, Number]:
+    """Time of a group's main kernels, and what of it is between ranks alone.
+
+    With a tile parts travel while others are computed. Messages on their way hide behind nothing.
+    """
+    link = [part for part in parts if part.family == "collective"]
+    hops_s = sum(part.hops_s for part in link)
+    link_s = sum(part.core_s for part in link) - hops_s
+    chip_s = sum(part.core_s for part in parts if part.family != "collective")
+    exposed_s = hops_s + link_s - (tile.hidden_s(link_s, chip_s) if tile else 0.0)
+    return chip_s + exposed_s, exposed_s
+
+
+def first_message_s(main: Part, parts: list[Part], started_s: float) -> float:
+    """What ranks take to find each other, in a kernel whose start is another part's: a collective's
+    own start beyond that of a kernel.
+    """
+    if main.family == "collective":
+        return 0.0
+    starts = [part.floor_s for part in parts if part.family == "collective"]
+    return max(0.0, max(starts, default=0.0) - started_s)
 
 
 def sums_rows_of_ranks(nodes: Sequence[tuple[Node, Site]]) -> bool:
@@ -53,8 +71,10 @@ def sums_rows_of_ranks(nodes: Sequence[tuple[Node, Site]]) -> bool:
     TensorRT-LLM's all-reduce alone is 5.2; 5.0, 7.3, 11.8; 3.9 us by its constants. With the start
     of a norm, 2 us, all of these are still too short, those over two H100 by up to a half.
     """
-    classes = {node.op.op_class for node, _ in nodes}
-    return {OpClass.COLLECTIVE, OpClass.ROW_REDUCTION} <= classes
+    classes = [node.op.op_class for node, _ in nodes]
+    if OpClass.COLLECTIVE not in classes:
+        return False
+    return OpClass.ROW_REDUCTION in classes[classes.index(OpClass.COLLECTIVE) :]
 
 
 UNMEASURED_CACHES = frozenset({"nvfp4"})

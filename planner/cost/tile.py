@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from planner.cost.types import Device, KernelWork
+from planner.num import Number, minimum
 from planner.records import dataclass
 
 Level = Literal["block", "cluster", "grid", "unknown"]
@@ -31,9 +33,20 @@ class Tile:
     """Vector FLOPs of what tiles compute again."""
     barriers: int = 0
     """Over the whole grid."""
+    pieces: float = 1.0
+    """Parts that each multiprocessor completes one after another: while one travels to other ranks
+    the next is multiplied."""
+    last: float = 1.0
+    """Share of its time in which parts become complete."""
     fill_s: float = 0.0
     """What all its tiles take at least: to read their operands from the L2, or, around attention,
     to multiply rows that are padded."""
+
+    def hidden_s(self, link_s: Number, chip_s: Number) -> Number:
+        """What link and chip do at the same time: all that the shorter of the two takes but for one
+        part, the last that travels or the first that arrives. ``chip_s``: with all of it at work.
+        """
+        return (1 - 1 / self.pieces) * minimum(link_s, self.last * chip_s / self.share)
 
     def added(self, work: KernelWork, device: Device) -> KernelWork:
         """A group's work with what the tile adds; the same where it adds nothing."""
@@ -53,4 +66,4 @@ class Tile:
         )
 
 
-UNKNOWN = Tile("unknown")
+UNKNOWN = Tile("unknown", pieces=math.inf)

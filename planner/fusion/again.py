@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planner.cost.flow import ONLINE, flow_of, role_of
+from planner.cost.flow import flow_of
 from planner.cost.kernel import Border, border, known_border
+from planner.cost.roles import ONLINE, role_of
 from planner.graph.window import NodeKey, TensorKey, Window
 
 if TYPE_CHECKING:

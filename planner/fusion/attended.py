@@ -9,8 +9,7 @@ another grouping is never worse than are left out:
 - Projections without the norm in front of them, and a norm behind a projection that others follow:
   in front of those it is as many launches, and the rows that it makes are not stored.
 - A residual in front: behind the product that it adds to, that product's result is not stored.
-- The output projection without its residual; or one whose result ranks sum up, which hides behind
-  that projection alone.
+- The output projection without its residual, or without the sum over ranks of its result.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from functools import cached_property
 from itertools import takewhile
 
 from planner.cost.attended import attended_flow, composites, is_projection
-from planner.cost.flow import Flow, Role, is_narrow, role_of
+from planner.cost.flow import Flow
+from planner.cost.roles import SUMS, Role, is_narrow, role_of
 from planner.fusion.match import Match, known_matches
 from planner.graph.window import NodeKey, Window, window_of
 from planner.ops.embedding import Embedding
@@ -29,7 +29,7 @@ from planner.spec.types import FusionRule
 
 MAX_NODES = 13
 """Beside the parts of attention: norm, three projections, two norms, rotation and cache write in
-front; projection, residual and norm behind, and two to spare."""
+front; projection, sum over ranks, residual and norm behind, and one to spare."""
 
 _RULE = FusionRule(
     name="ideal-around-attention",
@@ -97,9 +97,8 @@ class _Steps:
             last[self._counts(each)] = each
         yield from (last[n] for n in ((0, 0), (0, 1)) if last.get(n))
         summed = [joined for (linear, _), joined in last.items() if linear == 1]
-        if summed and not self._meets(summed[0], "exchange"):
-            yield from summed[:1]
-            yield from (each for each in summed[1:] if not self._meets(each, "product"))
+        yield from summed[:1]
+        yield from (each for each in summed[1:] if not self._meets(each, "product"))
 
     def _in_front(self, joined: frozenset[NodeKey]) -> bool:
         """Whether one kernel can run it, and none of it belongs behind the products before it."""
@@ -149,13 +148,19 @@ class _Steps:
         return joined
 
     def _layer(self, added: set[NodeKey]) -> frozenset[NodeKey]:
-        """Projections with their siblings, or norms of whole rows; none where others are near."""
+        """Projections with their siblings, or sums over ranks and norms of whole rows; none where
+        others are near.
+        """
         linear = {key for key in added if is_projection(self.window.node(key))}
         if not linear:
-            return frozenset(key for key in added if self._role(key) == "row")
+            return frozenset(key for key in added if self._role(key) == "row" or self._sums(key))
         rows = {self.window.inputs(key)[0] for key in linear}
         readers = {r for tensor in rows for r in self.window.readers.get(tensor, ())}
         return frozenset(key for key in readers if is_projection(self.window.node(key)))
+
+    def _sums(self, key: NodeKey) -> bool:
+        """Whether it sums up over ranks behind the attention."""
+        return isinstance(self.window.node(key).op, SUMS) and key not in self._above
 
     def _free(self, key: NodeKey) -> bool:
         """Rows of an embedding are looked up once a step: not worth a look in every layer."""

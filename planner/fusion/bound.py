@@ -10,9 +10,10 @@ is dropped; the best never is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from operator import itemgetter
 
-from planner.fusion.chain import Chain, Stretch
+from planner.fusion.chain import Row, Stretch
 from planner.fusion.objective import Label, TwoClock
 
 Weights = tuple[int, int]
@@ -27,22 +28,12 @@ _NONE = 1 << 400
 """The sum where there is no path."""
 
 
-@dataclass(frozen=True)
-class _Guide(TwoClock):
-    """Keeps the label of least weighted sum alone: finds some good schedule quickly."""
-
-    weights: Weights = _BOTH
-
-    def prune(self, labels: list[Label]) -> list[Label]:
-        return [min(labels, key=lambda label: (_sum(label, self.weights), label[3]))]
-
-
 class Bounds:
     """What lies after every block at least; call it as the ``keep`` of a ``Chain``."""
 
     def __init__(self, stretches: list[Stretch]) -> None:
-        self._after = {weights: _sums_after(stretches, weights) for weights in _WEIGHTS}
-        known = known_best(stretches)
+        self._after = _least_after(stretches)
+        known = _known(stretches, self._after)
         uncovered, end = known[0], max(known[2], known[3])
         self._limit = (uncovered << _SHIFT) + end
         self._limit_both = self._limit + end
@@ -56,8 +47,8 @@ class Bounds:
         host, device, both = (self._rest(done, out, weights) for weights in _WEIGHTS)
         kept: list[Label] = []
         least = (_NONE, _NONE)
-        for label in sorted(labels, key=_from_zero):
-            uncovered, launched, ended, _ = _from_zero(label)
+        clocks = sorted(zip(map(_from_zero, labels), labels, strict=True), key=itemgetter(0))
+        for (uncovered, launched, ended, _), label in clocks:
             base = uncovered << _SHIFT
             end = base + max(launched + host, ended + device)
             if end > self._limit or base + launched + ended + both > self._limit_both:
@@ -86,9 +77,37 @@ def _sum(label: Label, weights: Weights, host: int = 1) -> int:
 
 def known_best(stretches: list[Stretch]) -> Label:
     """The schedule that ends first of those of least weighted sums."""
-    guides = [_Guide(weights) for weights in _WEIGHTS]
-    ends = [guide.best(Chain(guide, 1 << 30).run(stretches)[0]) for guide in guides]
-    return TwoClock().best(ends)
+    return _known(stretches, _least_after(stretches))
+
+
+def _known(stretches: list[Stretch], after: Mapping[Weights, Sums]) -> Label:
+    return TwoClock().best([_along(stretches, *each) for each in after.items()])
+
+
+def _along(stretches: list[Stretch], weights: Weights, after: Sums) -> Label:
+    """The schedule that goes where least is left, block by block."""
+    label, state, done = TwoClock.identity, 0, 0
+    for stretch in stretches:
+        steps = {each: _shortest(row, weights) for each, row in stretch.matrix.items()}
+        for _ in range(stretch.times):
+            done += 1
+            row = [(out, cost) for out, (cost, _) in steps[state].items() if out in after]
+            _, out = min((cost + after[out][done], out) for out, cost in row)
+            label, state = TwoClock().join(label, steps[state][out][1]), out
+    return label
+
+
+def _shortest(row: Row, weights: Weights) -> dict[int, tuple[int, Label]]:
+    """By boundary state reached, the label of least sum, and of these the one that ends first."""
+    found = {}
+    for out, labels in row.items():
+        cost, _, label = min(((_sum(e, weights), e[3], e) for e in labels), key=itemgetter(0, 1))
+        found[out] = cost, label
+    return found
+
+
+def _least_after(stretches: list[Stretch]) -> dict[Weights, Sums]:
+    return {weights: _sums_after(stretches, weights) for weights in _WEIGHTS}
 
 
 def _sums_after(stretches: list[Stretch], weights: Weights) -> Sums:

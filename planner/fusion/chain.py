@@ -40,7 +40,7 @@ class Stretch:
 
 Keep = Callable[[int, int, list[Label]], list[Label]]
 """Of labels of paths from the beginning over so many blocks to a boundary state those that a
-schedule may need, as it needs them there."""
+schedule may need, as it needs them there: none that another beats."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class Chain:
         assert self.keep
         for done in range(stretch.start + 1, stretch.start + stretch.times + 1):
             found = self._joined(row, stretch.matrix, stretch.name)
-            row = self._pruned({out: self.keep(done, out, each) for out, each in found.items()})
+            kept = {out: self.keep(done, out, each) for out, each in found.items()}
+            row = {out: labels for out, labels in kept.items() if labels}
         return row
 
     def _advance(self, row: Row, matrix: Matrix, name: str) -> Row:

@@ -14,7 +14,8 @@ from functools import cached_property, reduce
 from operator import or_
 from weakref import WeakKeyDictionary
 
-from planner.cost.flow import Flow, flow_of, role_of
+from planner.cost.flow import Flow, flow_of
+from planner.cost.roles import role_of
 from planner.fusion.attended import attended_matches
 from planner.fusion.match import Match
 from planner.graph.window import NodeKey, Window

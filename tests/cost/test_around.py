@@ -25,9 +25,9 @@ BEHIND = ("o_proj", "attention_residual")
 
 
 @cache
-def rank(name: str, ranks: int, formats: Formats = BF16):
+def rank(name: str, ranks: int, formats: Formats = BF16, kind: int = 1):
     model = CATALOG.find("model", name)
-    return model_graph(model, blocks_of(model, CATALOG), formats, ranks).kinds[1]
+    return model_graph(model, blocks_of(model, CATALOG), formats, ranks).kinds[kind]
 
 
 def tile(names, sequences: float, on: str, block=None, *, new: int = 1, keys: int = 4096):
@@ -106,10 +106,21 @@ def test_a_statistic_of_all_heads_takes_a_tile_for_each_row():
     assert found.share == pytest.approx(128 / 132)
 
 
-def test_prompts_take_no_projections():
+def test_prompts_take_no_projections_in_front():
     """Each tile of queries would compute the keys of every token before it."""
-    assert tile(FRONT, 1, "h100-sxm", new=512) is None
-    assert tile(BEHIND, 1, "h100-sxm", new=512) is None
+    assert tile(FRONT, 1, "h100-sxm", new=512, keys=512) is None
+    assert tile((*FRONT, *BEHIND), 1, "h100-sxm", new=512, keys=512) is None
+
+
+def test_rows_travel_while_the_next_sequences_are_attended_to():
+    """Llama-3.1-70B on 8 ranks, 64 sequences: 8 heads share one KV head. Two sequences a tile, 32
+    tiles for 16 clusters: two parts. 16 rows × 8192 / 8 columns × 4 B = 64 KiB of sums, and 8 of
+    attention's 16 rows × 128; no cluster adds to another's sums.
+    """
+    names = ("o_proj", "o_proj.all_reduce", "attention_residual")
+    found = tile(names, 64, "h100-sxm", rank("llama-3.1-70b-instruct", 8))
+    assert (found.rows, found.columns, found.blocks) == (2, 8192, 8)
+    assert (found.kept_bytes, found.extra_bytes, found.pieces) == (72 * KIB, 0, 2)
 
 
 def test_prompts_rotate_new_keys_for_each_tile_of_queries_that_sees_them():

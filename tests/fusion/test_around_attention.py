@@ -14,12 +14,14 @@ from planner.cost.attended import attended_flow, composites
 from planner.fusion.attended import attended_matches
 from planner.fusion.groups import structure
 from planner.fusion.match import Match
+from planner.graph.build import model_graph
 from planner.graph.window import Window
-from planner.ops.types import Formats
+from planner.ops.types import ExpertLayout, Formats
+from planner.spec.question import blocks_of
 from tests.cost.cost_engines import engine
-from tests.cost.cost_samples import graph
+from tests.cost.cost_samples import BF16, graph
 from tests.fusion.test_ideal import ideal_rule, least_s, with_groups
-from tests.fusion.test_match import graph_of
+from tests.fusion.test_match import CATALOG, graph_of
 
 QKV = ("q_proj", "k_proj", "v_proj")
 PARTS = tuple(f"attention.{part}" for part in ("scores", "mask", "softmax", "values"))
@@ -68,6 +70,8 @@ def test_from_the_norm_to_the_residual_is_one_kernel():
 def test_a_norm_of_each_head_stands_in_front_and_one_of_whole_rows_does_not():
     qwen = window("qwen3-8b")
     assert flow(qwen, "q_norm", "k_norm", "rope", "kv_cache_write")
+    one_head = window("qwen3-8b", 8)  # of K: its norm is of a row and of a head
+    assert flow(one_head, "q_norm", "k_norm", "rope", "kv_cache_write")
     assert flow(window(), "input_norm") is None
 
 
@@ -84,6 +88,25 @@ def test_no_other_product_follows_the_sum_over_heads():
     rest = ("o_proj", "attention_residual", "post_attention_norm")
     assert flow(window(), *rest) is not None
     assert flow(window(), *rest, "gate_proj", "up_proj") is None
+
+
+def test_ranks_sum_up_behind_the_sum_over_heads():
+    """Once, what is summed over heads, and a norm may follow but no product."""
+    tp = window(ranks=2)
+    rest = ("o_proj", "o_proj.all_reduce", "attention_residual", "post_attention_norm")
+    found = flow(tp, *rest)
+    assert found.overlaps
+    assert names(found.rows) == ["post_attention_norm"]
+    assert flow(tp, *rest, "gate_proj", "up_proj") is None
+    gathered = Window(rows_of_ranks().kinds[1])
+    assert flow(gathered, "h.all_gather", *QKV, "rope", "kv_cache_write") is None
+
+
+def rows_of_ranks():
+    """Llama-3.1-8B on two ranks that share rows between projections."""
+    model = CATALOG.find("model", "llama-3.1-8b-instruct")
+    layout = ExpertLayout(2, sequence=True)
+    return model_graph(model, blocks_of(model, CATALOG), BF16, layout=layout)
 
 
 def test_products_of_each_head_stand_on_both_sides_of_latent_attention():
@@ -110,7 +133,9 @@ def test_steps_that_another_grouping_is_never_worse_than_are_left_out():
     }
     tp = sets(window(ranks=2))
     assert frozenset(front) in tp
-    assert not any("o_proj" in each for each in tp)
+    projected = [each for each in tp if "o_proj" in each]
+    assert frozenset(("o_proj", "o_proj.all_reduce", "attention_residual")) in projected
+    assert all({"o_proj.all_reduce", "attention_residual"} <= each for each in projected)
 
 
 def test_a_residual_stands_behind_the_product_that_it_adds_to():
@@ -152,7 +177,9 @@ blocks:
 
 @st.composite
 def attention_blocks(draw):
-    """A layer of attention, with or without norms, rotation, an activation and a last projection"""
+    """A layer of attention, with or without norms, rotation, an activation, a last projection and
+    another rank to sum up with.
+    """
     normed, heads_normed, rotated = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     gated, after, tail = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     rows = []
@@ -165,7 +192,8 @@ def attention_blocks(draw):
         rows.append(f"norm: {{op: rms_norm, in: {x}, out: h}}")
         h = "h"
     for name, features in (("q", 64), ("k", 16), ("v", 16)):
-        rows.append(f"{name}_proj: {{op: linear, in: {h}, out: {name}, features: {features}}}")
+        made = f"{{op: linear, in: {h}, out: {name}, features: {features}, shard: column}}"
+        rows.append(f"{name}_proj: {made}")
     q, k = "q", "k"
     if heads_normed:
         rows.append("q_norm: {op: rms_norm, in: q, out: qn, size: 8}")
@@ -181,7 +209,7 @@ def attention_blocks(draw):
     if gated:
         rows.append("act: {op: relu, in: attended, out: active}")
         o = "active"
-    rows.append(f"o_proj: {{op: linear, in: {o}, out: o, features: 64}}")
+    rows.append(f"o_proj: {{op: linear, in: {o}, out: o, features: 64, shard: row}}")
     rows.append(f"residual: {{op: add, in: [{x}, o], out: y}}")
     last = "y"
     if after:
@@ -194,7 +222,8 @@ def attention_blocks(draw):
     return graph(
         "kind: model\nname: r\ntitle: R\ninputs: {x: [tokens, 64]}\nsequence: [{block: b}]\n"
         f"blocks:\n  b:\n    name: b\n    inputs: {{x: [tokens, 64]}}\n    nodes:\n{nodes}"
-        f"    outputs: [{last}]\n"
+        f"    outputs: [{last}]\n",
+        ranks=draw(st.integers(1, 2)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import pytest
@@ -13,17 +14,30 @@ from planner.cost.annotate import annotate
 from planner.cost.fitted import Fitted
 from planner.cost.fitting import best_tile
 from planner.cost.flow import flow_of
-from planner.cost.parts import Part, together
+from planner.cost.parts import Part, first_message_s, together
+from planner.cost.tile import Tile
+from planner.fusion.groups import structure
 from planner.fusion.ideal import ideal_matches
+from planner.fusion.match import Match
 from planner.graph.build import model_graph
+from planner.graph.types import ModelGraph
 from planner.graph.window import Window
 from planner.ops.types import ExpertLayout, Load, SequenceGroup
 from planner.spec.catalog import Catalog
 from planner.spec.load import load_text
 from planner.spec.question import blocks_of
-from tests.cost.cost_samples import BF16
+from tests.cost.cost_engines import engine
+from tests.cost.cost_samples import BF16, graph
 from tests.cost.test_fitting import gpu
-from tests.fusion.test_ideal import closed, every, joined
+from tests.fusion.test_ideal import (
+    closed,
+    every,
+    ideal_rule,
+    joined,
+    least_s,
+    siblings_together,
+    with_groups,
+)
 
 CATALOG = Catalog.standard()
 MIB = 1024**2
@@ -64,12 +78,14 @@ def test_what_stands_between_gather_and_projection_is_computed_by_every_tile():
     assert [name for _, name in llama.chained] == ["down_proj"]
 
 
-def test_scattered_sums_stand_behind_a_projection_or_in_front_of_a_norm():
+def test_scattered_sums_stand_behind_a_projection_and_in_front_of_a_norm():
     llama = window(*LLAMA)
     behind = ("o_proj.reduce_scatter", "attention_residual", "post_attention_norm")
     assert flow(llama, "o_proj", *behind[:2]).overlaps
     assert not flow(llama, *behind).overlaps
-    assert flow(llama, "o_proj", *behind) is None
+    assert flow(llama, "o_proj", *behind).whole
+    mlp = (*MLP, "down_proj", "down_proj.reduce_scatter", "mlp_residual")
+    assert flow(llama, *mlp).overlaps
 
 
 def test_a_kernel_has_one_collective():
@@ -116,9 +132,35 @@ def test_link_and_chip_work_at_the_same_time():
         return Part(family, core_s, 0.0, 0.0, fitted)
 
     link = [part("collective", 5.0), part("collective", 7.0)]
-    assert together([*link, part("moe", 20.0)], overlap=True) == 20
-    assert together([*link, part("moe", 8.0)], overlap=True) == 12
-    assert together([*link, part("moe", 20.0)], overlap=False) == 32
+    endless = Tile("block", pieces=math.inf)
+    assert together([*link, part("moe", 20.0)], endless) == (20, 0)
+    assert together([*link, part("moe", 8.0)], endless) == (12, 4)
+    assert together([*link, part("moe", 20.0)], None) == (32, 12)
+
+
+def test_the_last_part_travels_alone():
+    """Two products of 6 and 3, a sum over ranks of 8, 2 of which a message takes that is empty.
+
+    Four parts: of the 6 on the link three quarters hide, 9 + 8 − 4.5. Where parts are complete in
+    the last third alone, of 9 three hide, less a quarter; at half of the multiprocessors that third
+    is as long as six.
+    """
+    fitted = Fitted("v", {}, "datasheet", "this test")
+    chip = [Part("gemm", time_s, 0.0, 0.0, fitted) for time_s in (6.0, 3.0)]
+    parts = [*chip, Part("collective", 8.0, 0.0, 0.0, fitted, hops_s=2.0)]
+    assert together(parts, Tile("block", pieces=4)) == (12.5, 3.5)
+    assert together(parts, Tile("block", pieces=4, last=1 / 3)) == pytest.approx((14.75, 5.75))
+    half = Tile("block", share=0.5, pieces=4, last=1 / 3)
+    assert together(parts, half) == pytest.approx((12.5, 3.5))
+
+
+def test_a_kernel_whose_start_is_another_parts_still_finds_the_other_ranks():
+    """Attention starts in 8, a sum over ranks alone in 5, a kernel in 2: 3 more."""
+    fitted = Fitted("v", {}, "datasheet", "this test")
+    attention, link = Part("attention", 1, 8, 0, fitted), Part("collective", 1, 5, 0, fitted)
+    assert first_message_s(attention, [attention, link], 2.0) == 3
+    assert first_message_s(link, [attention, link], 2.0) == 0
+    assert first_message_s(attention, [attention], 2.0) == 0
 
 
 def test_rows_that_miss_the_l2_lie_in_memory_until_they_are_multiplied():
@@ -167,3 +209,40 @@ def test_growing_finds_every_group_around_collectives(found):
     """Against all subsets of up to eight nodes."""
     expected = {group for group in every(found) if joined(found, group) and closed(found, group)}
     assert {match.nodes for match in ideal_matches(found)} == expected
+
+
+@st.composite
+def summed_rows(draw) -> ModelGraph:
+    """A block of two ranks: norms, adds, projections of columns and of rows that are summed up."""
+    rows, last = [], "x"
+    for number in range(draw(st.integers(2, 4))):
+        name, op = f"n{number}", draw(st.sampled_from(["norm", "add", "wide", "wide"]))
+        if op == "wide":
+            rows.append(f"{name}u: {{op: linear, in: {last}, features: 128, shard: column}}")
+            rows.append(f"{name}: {{op: linear, in: {name}u, features: 64, shard: row}}")
+        else:
+            rows.append(f"{name}: {NORM_OR_ADD[op].format(last)}")
+        last = name
+    nodes = "".join(f"      {row}\n" for row in rows)
+    return graph(
+        "kind: model\nname: r\ntitle: R\ninputs: {x: [tokens, 64]}\nsequence: [{block: b}]\n"
+        f"blocks:\n  b:\n    name: b\n    inputs: {{x: [tokens, 64]}}\n    nodes:\n{nodes}"
+        f"    outputs: [{last}]\n",
+        ranks=2,
+    )
+
+
+NORM_OR_ADD = {"norm": "{{op: rms_norm, in: {}}}", "add": "{{op: add, in: [{}, x]}}"}
+
+
+@settings(max_examples=many(10, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(summed_rows())
+def test_no_group_around_sums_that_is_left_out_makes_a_step_quicker(model):
+    """The least step with every group that keeps siblings together is that of the set."""
+    found = Window(model.kinds[0])
+    own = structure(model, engine(), "ideal")
+    groups = [(g, made) for g, made in every(found).items() if joined(found, g)]
+    more = [
+        Match(ideal_rule(own), g, flow=made) for g, made in groups if siblings_together(found, g)
+    ]
+    assert least_s(model, own) == pytest.approx(least_s(model, with_groups(own, found, more)))
