@@ -116,7 +116,8 @@ def _plan(replica: Replica, asked: ClosedLoop, replicas: int, gpus: int) -> Serv
     pace = _pace(replica)
     latency = _scattered(_line(ttft, tpot, later), pace)
     tpot, ttft = _scattered(tpot, pace), _scattered(ttft, _first(replica))
-    rate = replicas * _rate_of(replica, asked, latency) * _served_share(replica, asked, replicas)
+    taken = min(replicas, asked.concurrency / replica.users)  # users may not divide evenly
+    rate = taken * _rate_of(replica, asked, latency) * _served_share(replica, asked, replicas)
     output = _rate(rate * asked.output, latency)
     return ServingPlan(
         asked.concurrency,
@@ -200,8 +201,7 @@ def _times(
     walls = [clock.wall_s(time_s, host_s) for time_s, host_s in ticks if time_s is not None]
     if len(walls) < len(ticks):
         return None
-    step_s = mixture.step_s(*walls)
-    return step_s, first_token_s(clock, asked, mixture, step_s, walls[1])
+    return mixture.step_s(*walls), first_token_s(clock, asked, mixture, *walls)
 
 
 def _value(tick: Tick) -> float | None:

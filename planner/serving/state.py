@@ -45,6 +45,12 @@ class Mixture:
             return decode_s + self.stalls * prefill_s
         return (1 - self.stalls) * decode_s + self.stalls * prefill_s
 
+    def mean_s(self, decode_s: float, prefill_s: float) -> float:
+        """Time of any step, whoever decodes in it."""
+        if not self.mixed:
+            return self.step_s(decode_s, prefill_s) / (1 + self.stalls)
+        return self.step_s(decode_s, prefill_s)
+
 
 @dataclass(frozen=True)
 class Crowd:

@@ -34,12 +34,11 @@ from planner.serving.clock import Beat, Clock, Prompts
 from planner.serving.room import Room
 from planner.serving.state import Mixture, Steady
 from planner.serving.types import ClosedLoop
+from planner.serving.waits import Queue, Steps
 
 _ROUNDS = 4
 _CLOSE = 0.005
 """Rounds end when the rate of requests changes by less."""
-_MOST_LOAD = 0.95
-"""Of the queue of prompts: a closed loop keeps it finite, however full its steps are."""
 
 
 def steady(clock: Clock, asked: ClosedLoop, users: int, room: Room) -> Steady:
@@ -76,9 +75,12 @@ def _state(clock: Clock, asked: ClosedLoop, decoding: int, users: int, places: i
     sequences = min(decoding, whole(full)), places
     mixture = mixture_of(clock, asked, sequences, steps, middle(asked))
     step_s = mixture.step_s(mixture.decode.time_s, mixture.prefill.time_s)
-    first_s = first_token_s(clock, asked, mixture, step_s, mixture.prefill.time_s)
+    first_s = first_token_s(clock, asked, mixture, mixture.decode.time_s, mixture.prefill.time_s)
     # no more prompts come out of full steps than make up for the sequences that end
     first_s = max(first_s, (places / full - 1) * steps * step_s)
+    if not steps:  # nor without tokens after the first, where all users wait for prompts
+        taken = places / mixture.prompts.count * mixture.chunks
+        first_s = max(first_s, taken * mixture.prefill.time_s)
     requests_per_s = places / (first_s + steps * step_s)
     wait_s = (users - places) / requests_per_s
     return Steady(mixture, step_s, yields, wait_s, first_s, requests_per_s)
@@ -110,7 +112,7 @@ def mixture_of(
     Each attends to ``context`` keys, and a prompt of the loop comes for so many of its steps.
     """
     now, places = sequences
-    decoding = now
+    decoding = now if steps else places
     each, mixed = max(steps, 1.0), clock.scheduler.mixed and steps > 0
     full = fullest(clock, asked, steps)
     if asked.in_step:
@@ -133,14 +135,50 @@ def mixture_of(
         stalls = prefills if packed else met * chunks / each
         ahead, running = ahead * chunks, held
     else:
-        load = min(prefills if mixed else prefills / (1 + prefills), _MOST_LOAD)
-        stalls, ahead = prefills, load / (2 * (1 - load)) * chunks
         running += _mean_wait(held, decoding / each)
+        late = running + clock.host.arrival_s(fresh(asked)) / decode.time_s
+        queue = _queue(clock, asked, sequences, each, late + chunks)
+        ahead = queue.ahead(mixed=mixed)
+        coming = _steps(asked, prompts, prefills, (decode.time_s, prefill.time_s), mixed=mixed)
+        ahead += queue.gathered_s(coming) / prefill.time_s
+        stalls = prefills
+    if places == 1:  # its own prompt does not stall it
+        stalls = 0.0
+    if not steps:  # users wait for all others (`_state`), and what comes as it comes in a queue
+        ahead = queue.ahead(mixed=True) if asked.drifted else 0.0
+        running = 0.0
     if places > full:
         prefills = stalls = 1.0
     stalls = min(1.0, stalls) if mixed else stalls
     rest = (chunks, prefills, stalls, ahead, running, mixed)
     return Mixture(decode, prefill, decoding, beside, prompts, *rest)
+
+
+def _queue(
+    clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float, late: float
+) -> Queue:
+    """The prompts of users that drift apart, each of which decodes for so many steps."""
+    now, places = sequences
+    room, tokens = prompt_budget(clock, now), fresh(asked)
+    share = tokens / room if clock.scheduler.chunked else 1 / max(1, room // tokens)
+    return Queue(places - 1, min(places - 1, now / steps), share, steps + late)
+
+
+def _steps(
+    asked: ClosedLoop,
+    prompts: Prompts,
+    prefills: float,
+    times_s: tuple[float, float],
+    *,
+    mixed: bool,
+) -> Steps:
+    """The steps of users that drift apart, of which one decodes alone and one holds prompts."""
+    decode_s, prefill_s = times_s
+    share = min(1.0, prefills) if mixed else prefills
+    gap_s = (1 - share if mixed else 1) * decode_s + share * prefill_s
+    mean_s = gap_s if mixed else gap_s / (1 + prefills)
+    each_s = max(0.0, prefill_s - decode_s) / prompts.count
+    return Steps(prompts.count, share, mean_s, gap_s, each_s, asked.drifted)
 
 
 def _unseen(clock: Clock) -> float:
@@ -206,7 +244,8 @@ def _prefill(
         held = _held_back(clock, asked, decoding, steps)
         seen = arriving * scheduler.poll_steps  # at once, by a scheduler that looks seldom
         alone = 1 + arriving * held if held else seen / -math.expm1(-seen)
-        count = max(1, min(together, round(max(alone, asked.together))))
+        alone = max(alone, math.ceil(arriving), asked.together)  # one step holds all that come
+        count = max(1, min(together, decoding, round(alone)))
     return 1, Prompts(count, tokens, cached), arriving / count
 
 
@@ -232,13 +271,14 @@ def prompt_budget(clock: Clock, decoding: int) -> int:
 
 
 def first_token_s(
-    clock: Clock, asked: ClosedLoop, mixture: Mixture, step_s: float, prefill_s: float
+    clock: Clock, asked: ClosedLoop, mixture: Mixture, decode_s: float, prefill_s: float
 ) -> float:
     """From a send to the first token: front end, the step that runs, prompts ahead, its own.
 
-    Prompts ahead as in a queue with constant service (Pollaczek-Khinchine) where users drift apart;
-    of users in step those of groups that ended before. An asynchronous scheduler has put together
-    the next step already when a request arrives.
+    Prompts ahead are those of `planner.serving.waits` where users drift apart; of users in step
+    those of groups that ended before. An asynchronous scheduler has put together the next step
+    already when a request arrives.
     """
     prompts_s = (mixture.ahead + mixture.chunks) * prefill_s
-    return clock.host.arrival_s(fresh(asked)) + mixture.running * step_s + prompts_s
+    running_s = mixture.running * mixture.mean_s(decode_s, prefill_s)
+    return clock.host.arrival_s(fresh(asked)) + running_s + prompts_s

@@ -76,6 +76,15 @@ def test_users_whose_kv_runs_out_see_the_steady_state(engine, spread):
     assert steady.kv_share == pytest.approx(found.pools[0].kv_share, rel=0.05)
 
 
+@pytest.mark.parametrize("engine", [("vllm", "0.10"), ("sglang", "0.5.6")], ids="-".join)
+@pytest.mark.parametrize(("users", "prompt", "output"), [(192, 128, 32), (48, 1024, 64)])
+def test_short_answers_keep_steps_full_of_prompts(engine, users, prompt, output):
+    """Six prompts a step, of which all fit; and one of many."""
+    found = run(engine, f"concurrency: {users}", prompt, output, ", spread: 0.3", requests=500)
+    assert found.steady.requests_per_s == pytest.approx(found.requests_per_s, rel=0.05)
+    assert found.steady.ttft_s.value == pytest.approx(found.ttft.mean_s, rel=0.2)
+
+
 def test_an_engine_that_evicts_serves_less_at_its_highest_rate():
     """Requests of 512 + 256 tokens hold 640 on average: as many are served as if none were evicted,
     less what their tokens cost that are computed again.

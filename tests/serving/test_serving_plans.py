@@ -94,6 +94,14 @@ def test_replicas_share_the_users():
     assert two.output_tokens_per_s_per_gpu == pytest.approx(one.output_tokens_per_s_per_gpu)
 
 
+def test_users_that_replicas_cannot_share_evenly_send_no_more_than_they_do():
+    """One user of two replicas leaves one idle; of three, two share a replica."""
+    for users in (1, 3):
+        load = f"{{concurrency: {users}, input: 1024, output: 512}}"
+        found = serve(question(load, parallel="{data: 2}"))
+        assert found.requests_per_s == pytest.approx(users / found.latency_s.value)
+
+
 def test_a_request_that_does_not_fit_is_refused_at_its_place():
     """70B in 16 bit takes 141 GB: two GPUs of 80 have no room for 100,000 keys beside it."""
     text = (

@@ -168,6 +168,23 @@ def test_prompts_can_take_all_steps():
     assert found.tpot_s == pytest.approx(found.mixture.prefills * found.mixture.prefill.time_s)
 
 
+def test_answers_of_one_token_wait_for_all_prompts():
+    """Two prompts of 1,000 a step of 30 ms: 40 users take 20 of them, whether they drift or not;
+    drifted ones are of 900 tokens, two to a step of 28 ms.
+    """
+    assert steady(Made(), ClosedLoop(40, 1000, 1), 40, WIDE).first_s == pytest.approx(0.600)
+    drifted = steady(Made(), ClosedLoop(40, 900, 1, spread=0.2), 40, WIDE)
+    assert drifted.first_s == pytest.approx(0.560)
+    assert drifted.requests_per_s == pytest.approx(40 / 0.560)
+
+
+def test_a_user_alone_is_not_stalled_by_its_own_prompt():
+    """Lengths that vary change nothing for it: 1,000 tokens in 20 ms, then 10 ms a token."""
+    for rules in (MIXING, PROMPTS_FIRST):
+        found = steady(Made(scheduler=rules), ClosedLoop(1, 1000, 3, spread=0.5), 1, WIDE)
+        assert (found.first_s, found.tpot_s) == pytest.approx((0.020, 0.010))
+
+
 def test_a_synchronous_host_adds_up_and_an_asynchronous_one_hides():
     """The loop takes 4 ms beside the GPU's 10: 14 ms, or 10 and the 1 ms that nothing hides."""
     host = replace(HOST, step_s=0.004)
