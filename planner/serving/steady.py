@@ -11,8 +11,8 @@ Where prompts and running sequences share a step, a token costs the mean step. W
 first, in steps of their own, running sequences wait for them, and a token costs a decode step and
 its share of the prefill steps.
 
-Whether lengths vary matters. Where they do, users drift apart, and prompts arrive like a Poisson
-stream. Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
+Whether lengths vary matters. Where they do, users drift apart, and prompts wait for each other as
+in a queue (`planner.serving.waits`). Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
 together and come back together: prompts stay in groups that fill a step, and the groups follow each
 other.
 
@@ -159,7 +159,7 @@ def _queue(
 ) -> Queue:
     """The prompts of users that drift apart, each of which decodes for so many steps."""
     now, places = sequences
-    room, tokens = prompt_budget(clock, now), fresh(asked)
+    room, tokens = prompt_budget(clock, now if asked.output > 1 else 0), fresh(asked)
     share = tokens / room if clock.scheduler.chunked else 1 / max(1, room // tokens)
     return Queue(places - 1, min(places - 1, now / steps), share, steps + late)
 
@@ -232,7 +232,7 @@ def _prefill(
     """
     scheduler, tokens = clock.scheduler, fresh(asked)
     arriving, cached = decoding / steps, asked.input - tokens
-    room = prompt_budget(clock, decoding)
+    room = prompt_budget(clock, decoding if asked.output > 1 else 0)
     if tokens > room and scheduler.chunked:
         chunks = int(ceil_div(tokens, room))
         size = int(ceil_div(tokens, chunks))
