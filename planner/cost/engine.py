@@ -98,12 +98,14 @@ def resolve(
     gpu: GpuSpec,
     formats: Formats,
     step: str,
+    *,
     model: Mapping[str, Scalar] | None = None,
 ) -> Engine:
     """The engine of a deployment: the nearest described version, flags checked, defaults filled.
 
-    ``step`` is decode, prefill, mixed or shapes; ``model`` are the facts of the model. Raises SpecError naming every flag that the
-    backend, or this version of it, doesn't have or that has a value of another type.
+    ``step`` is decode, prefill, mixed or shapes; ``model`` are the facts of the model. Raises
+    SpecError naming every flag that the backend, or this version of it, doesn't have or that has a
+    value of another type.
     """
     asked = deployment.backend
     version, note = _version(asked, spec)

@@ -71,13 +71,17 @@ class Reserve:
         if choice is None:
             return 0
         expression = choice.value if isinstance(choice.value, str) else int(choice.value or 0)
-        names = {**self._exact_flags, **self._names, **known}
-        return max(0, math.floor(evaluate(expression, names)))
+        names: dict[str, Fraction] = {**self._exact_flags, **self._whole, **known}
+        return max(0, math.floor(Fraction(evaluate(expression, names))))
 
     @cached_property
     def _exact_flags(self) -> dict[str, Fraction]:
         flags = self._engine.flags.items()
         return {name: Fraction(str(value)) for name, value in flags if isinstance(value, float)}
+
+    @property
+    def _whole(self) -> dict[str, Fraction]:
+        return {name: Fraction(value) for name, value in self._names.items()}
 
     @cached_property
     def _names(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from planner.ops.registry import OPERATORS
 from planner.ops.types import Formats
 from planner.plan.memo import remembered
 from planner.spec.question import Question
-from planner.spec.types import GpuSpec
+from planner.spec.types import GpuSpec, Scalar
 
 
 def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
@@ -28,8 +28,8 @@ def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
     )
 
     def make() -> tuple[GpuSpec, Engine]:
-        model = {"layer": layer, "states": states}
-        engine = resolve(deployment, spec, gpu, formats, kind, model)
+        model: dict[str, Scalar] = {"layer": layer, "states": states}
+        engine = resolve(deployment, spec, gpu, formats, kind, model=model)
         return gpu, engine.drafting(question.drafting) if question.drafting else engine
 
     kept, engine = remembered(key, make)

@@ -33,7 +33,7 @@ FACTS = {
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates", "layer"}
-FACTS |= {"verified", "drafts"}
+FACTS |= {"verified", "drafts", "states"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
 PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
