@@ -426,6 +426,11 @@ def test_expressions_count_with_whole_number_flags(spec):
     for choice in (*memory.utilization, *memory.kv_blocks):
         if isinstance(choice.value, str):
             assert names_in(choice.value) <= known | {"tensor", "memory_mib"}
+    states = memory.states
+    for choice in (*states.slots, *states.each, *states.drafted) if states else ():
+        if isinstance(choice.value, str):
+            made = {"rest_bytes", "state_bytes", "slots", "each", "verified"}
+            assert names_in(choice.value) <= known | made
     serving = spec.serving
     for choice in (*serving.tokens, *serving.sequences, *serving.decode_steps) if serving else ():
         if isinstance(choice.value, str):
