@@ -412,6 +412,14 @@ def test_every_kernel_listed_here_is_found_by_some_engine():
         assert any(re.search(pattern, name) for pattern in patterns), name
 
 
+def test_places_for_states_count_with_flags_and_what_is_made_known(spec):
+    states, made = spec.memory.states, {"rest_bytes", "state_bytes", "slots", "each", "verified"}
+    known = {name for name, flag in spec.flags.items() if flag.type in {"int", "float"}} | made
+    for choice in (*states.slots, *states.each, *states.drafted) if states else ():
+        if isinstance(choice.value, str):
+            assert names_in(choice.value) <= known
+
+
 def test_expressions_count_with_whole_number_flags(spec):
     """Names in caps, ranges, extras and the profile step."""
     known = {name for name, flag in spec.flags.items() if flag.type == "int"} | {"cap", "verified"}
@@ -426,11 +434,6 @@ def test_expressions_count_with_whole_number_flags(spec):
     for choice in (*memory.utilization, *memory.kv_blocks):
         if isinstance(choice.value, str):
             assert names_in(choice.value) <= known | {"tensor", "memory_mib"}
-    states = memory.states
-    for choice in (*states.slots, *states.each, *states.drafted) if states else ():
-        if isinstance(choice.value, str):
-            made = {"rest_bytes", "state_bytes", "slots", "each", "verified"}
-            assert names_in(choice.value) <= known | made
     serving = spec.serving
     for choice in (*serving.tokens, *serving.sequences, *serving.decode_steps) if serving else ():
         if isinstance(choice.value, str):
