@@ -126,6 +126,8 @@ def _sglang(row: SiliconRow, drafts: int) -> Flags:
     found: Flags = {"chunked_prefill_size": chunk, "max_prefill_tokens": chunk}
     if most := _running(row, drafts):
         found |= {"max_running_requests": most}
+    if model == "qwen3.5-397b-a17b":
+        found |= _states(row, drafts)
     if drafts and row.system == "b300_sxm":
         found |= {"enable_spec_v2": True}  # of qwen3.5_fp8_b300_mtp.sh; others do not export it
     if not hopper and model.startswith(("deepseek", "qwen3.5")):
@@ -135,6 +137,15 @@ def _sglang(row: SiliconRow, drafts: int) -> Flags:
     )
     # dsr1_fp8_h200.sh and qwen3.5_{fp8,fp4}_{b200,b300}.sh ask for no fused all-reduce
     return found if plain else {**found, "enable_flashinfer_allreduce_fusion": True}
+
+
+def _states(row: SiliconRow, drafts: int) -> Flags:
+    """No script of Qwen3.5 keeps prefixes. States have 16 bit in qwen3.5_fp8_{h200,b300}.sh and
+    *_mtp.sh, 32 in qwen3.5_{bf16,fp8,fp4}_b200.sh.
+    """
+    narrow = bool(drafts) or row.system in _HOPPER or _recent(row)
+    kept = {"mamba_ssm_dtype": "bfloat16"} if narrow else {}
+    return {"disable_radix_cache": True, **kept}
 
 
 def _chunk(row: SiliconRow, drafts: int) -> int:

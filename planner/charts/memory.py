@@ -19,6 +19,7 @@ _HUES: Mapping[str, Hue] = {
     "activations": "orange",
     "runtime": "purple",
     "CUDA Graphs": "vermillion",
+    "states": "yellow",
     "KV needed": "green",
     "KV free": "sky",
 }
@@ -32,6 +33,7 @@ def held(memory: MemoryPlan) -> dict[str, float]:
         "activations": memory.activations_bytes,
         "runtime": memory.runtime_bytes,
         **(graphs if memory.graphs_inside else {}),
+        "states": memory.states.held_bytes if memory.states else 0.0,
         "KV needed": memory.kv_bytes,
         "KV free": max(0.0, memory.kv_available_bytes - memory.kv_bytes),
         **graphs,

@@ -22,7 +22,12 @@ _ALONG = {
 _BY = {"users": "users", "rate": "rate of requests", "batch": "batch"}
 _KEPT = {"users": "{:,.0f} users", "rate": "{:,g} requests/s", "batch": "batch {:,.0f}"}
 _PROMPT = "prompt, tokens of each request"
-_LIMITS = {"kv": "KV cache full", "sequences": "most sequences", "rate": "saturated"}
+_LIMITS = {
+    "kv": "KV cache full",
+    "sequences": "most sequences",
+    "states": "no place for states",
+    "rate": "saturated",
+}
 _BEYOND = {
     "users": "users wait for room",
     "rate": "the queue grows without end",

@@ -91,11 +91,6 @@ class Engine:
         asked = None if self.asked is None else {**self.asked, **facts}
         return replace(self, facts={**self.facts, **facts}, asked=asked)
 
-    def running(self, layer: str) -> Engine:
-        """The same engine on a model most of whose layers are of that block."""
-        asked = None if self.asked is None else {**self.asked, "layer": layer}
-        return replace(self, facts={**self.facts, "layer": layer}, asked=asked)
-
 
 def resolve(
     deployment: DeploymentSpec,
@@ -103,15 +98,18 @@ def resolve(
     gpu: GpuSpec,
     formats: Formats,
     step: str,
+    *,
+    model: Mapping[str, Scalar] | None = None,
 ) -> Engine:
     """The engine of a deployment: the nearest described version, flags checked, defaults filled.
 
-    ``step`` is decode, prefill, mixed or shapes. Raises SpecError naming every flag that the
-    backend, or this version of it, doesn't have or that has a value of another type.
+    ``step`` is decode, prefill, mixed or shapes; ``model`` are the facts of the model. Raises
+    SpecError naming every flag that the backend, or this version of it, doesn't have or that has a
+    value of another type.
     """
     asked = deployment.backend
     version, note = _version(asked, spec)
-    facts = _facts(deployment, version, gpu, formats, step)
+    facts = {**_facts(deployment, version, gpu, formats, step), **(model or {})}
     wanted = {**facts, "version": asked.version or version}
     _check_flags(deployment.origin.at("backend", "flags"), asked.flags, spec, wanted)
     named = None
@@ -142,6 +140,7 @@ def _facts(
         "speculates": deployment.speculation is not None,
         "verified": 1 + (deployment.speculation.tokens if deployment.speculation else 0),
         "drafts": False,
+        "states": False,
         "peer_to_peer": bool(gpu.link and gpu.link.peer_to_peer),
         "weights": formats.weights,
         "matmul": formats.matmul,

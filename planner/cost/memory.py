@@ -7,11 +7,13 @@ How each engine counts is in docs/memory.md. Off by the allocator's fragmentatio
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from planner.cost.engine import Engine
 from planner.cost.profile import activation_bytes
 from planner.cost.reserve import Reserve
+from planner.cost.states import States, states
 from planner.cost.types import Device
 from planner.graph.totals import (
     kv_bytes,
@@ -43,10 +45,17 @@ class Budget:
     """What shares the budget: see ``ReserveSpec.budget``."""
     context_bytes: float = 0.0
     """CUDA context, which no engine's own count holds."""
+    states: States | None = None
+    """Places set aside for states; None where states and KV cache share what is left."""
 
     @property
     def kv_available_bytes(self) -> float:
         """Bytes left for KV; negative where the model alone exceeds the budget."""
+        return self.rest_bytes - (self.states.bytes if self.states else 0.0)
+
+    @property
+    def rest_bytes(self) -> float:
+        """Bytes left for KV and states; negative where the model alone exceeds the budget."""
         if self.rule == "static":
             return self.budget_bytes - self.weights_bytes
         taken = self.weights_bytes + self.activations_bytes + self.runtime_bytes
@@ -61,7 +70,7 @@ class Budget:
     def spare_bytes(self) -> float:
         """Visible memory that is left when everything is held; negative where it runs over."""
         rest = self.visible_bytes - self.context_bytes - self.weights_bytes
-        rest -= max(0.0, self.kv_available_bytes)
+        rest -= max(0.0, self.rest_bytes)
         return rest - self.activations_bytes - self.runtime_bytes - self.graphs_bytes
 
 
@@ -80,7 +89,11 @@ class Fit:
     max_context: int | None
     """Longest context at which this batch fits, by memory alone."""
     state_bytes_per_sequence: float = 0.0
-    """What each sequence holds whatever its length; ``kv_bytes`` counts it."""
+    """What each sequence holds whatever its length; ``kv_bytes`` counts it where no places are set
+    aside for states.
+    """
+    sequences: int = 0
+    """Sequences of the load."""
 
     @property
     def fits(self) -> bool:
@@ -89,8 +102,10 @@ class Fit:
 
     @property
     def missing_bytes(self) -> float:
-        """Bytes short, of the KV space or of what lies outside the budget; zero where it fits."""
-        found: float = missing_bytes(self.budget, self.kv_bytes)
+        """Bytes short, of the KV space, of places for states or of what lies outside the budget;
+        zero where it fits.
+        """
+        found: float = missing_bytes(self.budget, self.kv_bytes, self.sequences)
         return found
 
 
@@ -110,7 +125,7 @@ def budget(
     share = utilization if utilization is not None else reserve.share(spec.utilization)
     context, runtime = reserve.amount(spec.context), reserve.amount(spec.runtime)
     held = context + runtime if spec.budget == "static" else 0.0
-    return Budget(
+    found = Budget(
         device.capacity_bytes,
         device.visible_bytes,
         share,
@@ -124,6 +139,7 @@ def budget(
         spec.budget,
         context,
     )
+    return replace(found, states=states(graph, reserve, found.rest_bytes))
 
 
 def needed_bytes(graph: ModelGraph, space: Budget, load: Load) -> Number:
@@ -131,16 +147,19 @@ def needed_bytes(graph: ModelGraph, space: Budget, load: Load) -> Number:
     return as_float(sum(g.count * _held(graph, space, g.kv_tokens) for g in load.groups))
 
 
-def missing_bytes(space: Budget, kv_bytes: Number) -> Number:
-    """Bytes short where so much is held, of the KV space or outside the budget."""
-    return maximum(0.0, kv_bytes - space.kv_available_bytes, -space.spare_bytes)
+def missing_bytes(space: Budget, kv_bytes: Number, sequences: Number = 0) -> Number:
+    """Bytes short where so much is held for so many sequences: of the KV space, of places for
+    states, or outside the budget.
+    """
+    short = space.states.missing_bytes(sequences) if space.states else 0.0
+    return maximum(0.0, kv_bytes - space.kv_available_bytes, -space.spare_bytes, short)
 
 
 def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
     """Hold a load against a budget, and find how far it could grow.
 
     States come before tokens: what the load's sequences hold whatever their length is taken off
-    before KV tokens are counted.
+    before KV tokens are counted. Where places are set aside for them, they bound sequences alone.
     """
     need = needed_bytes(graph, space, load)
     per_token, state = kv_bytes_per_token(graph), state_bytes_per_sequence(graph)
@@ -149,10 +168,25 @@ def fit(graph: ModelGraph, space: Budget, load: Load) -> Fit:
         return Fit(space, need, per_token, 0, None, None, state)
     context = max(g.kv_tokens for g in load.groups)
     batch = sum(g.count for g in load.groups)
-    max_batch = int(available // _held(graph, space, context))
-    tokens = _tokens(graph, space, context, max(0.0, available - batch * state))
+    max_batch = _most(space, available, _held(graph, space, context))
+    shared = batch * _shared_state(graph, space)
+    tokens = _tokens(graph, space, context, max(0.0, available - shared))
     longest = _longest(graph, space, batch, available)
-    return Fit(space, need, per_token, tokens, max_batch, longest, state)
+    return Fit(space, need, per_token, tokens, max_batch, longest, state, batch)
+
+
+def _most(space: Budget, available: float, held: float) -> int:
+    """Sequences that fit, of so many bytes of the KV space each."""
+    if space.states is None:
+        return int(available // held)
+    by_states = space.states.sequences
+    return min(by_states, int(available // held)) if held else by_states
+
+
+def _shared_state(graph: ModelGraph, space: Budget) -> float:
+    """What a sequence holds of the KV space whatever its length."""
+    apart = space.states.state_bytes if space.states else 0.0
+    return state_bytes_per_sequence(graph) - apart
 
 
 def _tokens(graph: ModelGraph, space: Budget, context: float, available: float) -> int:
@@ -160,17 +194,19 @@ def _tokens(graph: ModelGraph, space: Budget, context: float, available: float) 
     per_token = kv_bytes_per_token(graph)
     if not per_token:
         return 0
-    cached = _held(graph, space, context) - state_bytes_per_sequence(graph)
+    cached = _held(graph, space, context) - _shared_state(graph, space)
     if cached < per_token * context:
         return int(available / cached * context)
     return int(available // (per_token * space.kv_block_tokens)) * space.kv_block_tokens
 
 
 def _held(graph: ModelGraph, space: Budget, context: Number) -> Number:
-    """Bytes of one sequence: its KV, the length rounded up to whole blocks, and its state."""
+    """Bytes of one sequence: its KV, the length rounded up to whole blocks, and its state where it
+    has no place of its own.
+    """
     blocks = ceil_div(floor(context), space.kv_block_tokens)
     cached = as_float(kv_bytes(graph, blocks * space.kv_block_tokens))
-    return cached + state_bytes_per_sequence(graph)
+    return cached + _shared_state(graph, space)
 
 
 _ENDLESS = 2**30

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import cached_property
 
 from planner.cost.engine import Engine
@@ -61,6 +62,26 @@ class Reserve:
         value = self.number(choices)
         computed = choice is not None and isinstance(choice.value, str)
         return math.floor(value * _THOUSANDTHS) / _THOUSANDTHS if computed else value
+
+    def count(self, choices: tuple[Choice, ...], known: Mapping[str, Fraction]) -> int:
+        """The first choice that holds, over names known to the caller and flags, those with a point
+        too: rounded down, never negative; zero without one.
+        """
+        choice = first(choices, self._engine.facts)
+        if choice is None:
+            return 0
+        expression = choice.value if isinstance(choice.value, str) else int(choice.value or 0)
+        names: dict[str, Fraction] = {**self._exact_flags, **self._whole, **known}
+        return max(0, math.floor(Fraction(evaluate(expression, names))))
+
+    @cached_property
+    def _exact_flags(self) -> dict[str, Fraction]:
+        flags = self._engine.flags.items()
+        return {name: Fraction(str(value)) for name, value in flags if isinstance(value, float)}
+
+    @property
+    def _whole(self) -> dict[str, Fraction]:
+        return {name: Fraction(value) for name, value in self._names.items()}
 
     @cached_property
     def _names(self) -> dict[str, int]:

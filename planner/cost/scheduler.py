@@ -52,6 +52,8 @@ class Scheduler:
     """Decode steps at most that new prompts wait for others to come."""
     hold_share: float = 0.0
     """Share of ``tokens`` in the step with which they wait no longer."""
+    limit: Literal["sequences", "states"] = "sequences"
+    """What sets ``sequences``: the engine's own limit, or places for states."""
     sources: Sources = ()
     """Where each of these was read, by its name."""
 
@@ -93,22 +95,27 @@ class HostCosts:
         return self.request_s + self.prompt_token_s * prompt_tokens
 
 
-def scheduler(engine: Engine, longest: int, pool_tokens: int = 0) -> Scheduler:
+def scheduler(
+    engine: Engine, longest: int, pool_tokens: int = 0, states: int | None = None
+) -> Scheduler:
     """How the engine forms steps, by its version, flags and GPU.
 
     ``longest`` is the longest sequence where no flag states one; ``pool_tokens`` the KV tokens that
-    fit, which the limit of sequences may depend on. Raises UsageError for an engine that serves no
+    fit, which the limit of sequences may depend on; ``states`` the sequences whose states have
+    places, None where that sets no limit. Raises UsageError for an engine that serves no
     requests, and where its flags come to no step.
     """
     spec = _serving(engine)
     found = _Found(engine, longest, pool_tokens)
+    sequences = found.number("sequences", spec.sequences)
+    fewer = states is not None and states < sequences
     return Scheduler(
         order=cast("Order", found.word("order", spec.order)),
         mixed=bool(found.value("mixed", spec.mixed)),
         chunked=bool(found.value("chunked", spec.chunked)),
         tokens=found.number("tokens", spec.tokens),
         counts=cast("Counts", found.word("counts", spec.counts)),
-        sequences=found.number("sequences", spec.sequences),
+        sequences=states if states is not None and fewer else sequences,
         prefix_cache=bool(found.value("prefix_cache", spec.prefix_cache)),
         admission=cast("Admission", found.word("admission", spec.admission)),
         preemption=cast("Preemption", found.word("preemption", spec.preemption)),
@@ -117,6 +124,7 @@ def scheduler(engine: Engine, longest: int, pool_tokens: int = 0) -> Scheduler:
         poll_steps=found.number("poll_steps", spec.poll_steps),
         hold_steps=int(found.amount("hold_steps", spec.hold_steps)),
         hold_share=found.amount("hold_share", spec.hold_share),
+        limit="states" if fewer else "sequences",
         sources=tuple(found.sources.items()),
     )
 

@@ -30,6 +30,8 @@ class Start:
     """Sequences of that length that fit at once."""
     available_bytes: float
     """KV cache in all."""
+    sequences: int | None = None
+    """Most sequences that run at once, by places for their states; None without such places."""
 
     @property
     def starts(self) -> bool:
@@ -59,7 +61,12 @@ class _Room:
     def concurrency(self, length: int) -> float:
         if self.cut:
             return self.cut.blocks(self.available) / self.cut.per_sequence(length)
-        return max(0.0, self.available) / self.sequence_bytes(length)
+        by_kv = max(0.0, self.available) / self.sequence_bytes(length)
+        return by_kv if self.sequences is None else min(by_kv, float(self.sequences))
+
+    @property
+    def sequences(self) -> int | None:
+        return self.space.states.sequences if self.space.states else None
 
     def tokens(self, length: int, printed: str) -> int:
         if printed == "concurrency":
@@ -77,6 +84,9 @@ class _Room:
             return f"the weights alone are {over} more than the GPU has"
         if self.available <= 0:
             return f"{show_bytes(-self.available)} short before any KV cache"
+        if space.states and not space.states.sequences:
+            places, each = space.states.slots, space.states.each
+            return f"a sequence takes {each} places for its states, there are {places}"
         if self.concurrency(length) < 1:
             need, have = show_bytes(self.sequence_bytes(length)), show_bytes(self.available)
             return f"one sequence of {length:,} tokens takes {need} of KV cache, {have} are left"
@@ -99,6 +109,7 @@ def start(graph: ModelGraph, space: Budget, reserve: Reserve) -> Start | None:
         room.tokens(longest, printed),
         room.concurrency(longest),
         room.available,
+        room.sequences,
     )
 
 

@@ -34,6 +34,8 @@ class Engine:
     title: str = ""
     rules: tuple[FormatRule, ...] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    states: str = ""
+    """What it keeps recurrent states in; empty where operators say it themselves."""
 
 
 def scheme(
@@ -106,11 +108,13 @@ class _Running:
             hint = f"it has {', '.join(self.gpu.matrix)}"
             message = f"{self.gpu.title} has no matrix rate for {matmul}"
             self.faults.append(self.place.fault(message, hint))
-        formats = Formats(weights, matmul, self.asked.wide, cache)
+        states = self.engine.states
+        formats = Formats(weights, matmul, self.asked.wide, cache, states=states)
         if rule:
             kept, kernel = rule.kept or weights, rule.kernel or ""
             pads = (rule.pad_hidden, rule.pad_width)
-            formats = Formats(kept, matmul, self.asked.wide, cache, kernel, rule.matrix_share, pads)
+            share, wide = rule.matrix_share, self.asked.wide
+            formats = Formats(kept, matmul, wide, cache, kernel, share, pads, states)
         refusal = self._refused(pair, rule.refuse) if rule and rule.refuse else None
         return Runs(pair, op, formats, self._note(pair, matmul, rule), refusal)
 

@@ -86,6 +86,17 @@ def state_bytes_per_sequence(graph: ModelGraph) -> float:
 
 
 @functools.lru_cache(maxsize=64)
+def recurrent_bytes_per_sequence(graph: ModelGraph) -> float:
+    """Of these bytes, states that tokens change: none of an encoder's output."""
+    return sum(
+        times * node.op.state_bytes(block.shapes_of(node), block.formats)
+        for block, times in zip(graph.kinds, graph.times, strict=True)
+        for node in block.nodes
+        if node.op.recurrent
+    )
+
+
+@functools.lru_cache(maxsize=64)
 def state_layers(graph: ModelGraph) -> tuple[tuple[float, int], ...]:
     """Bytes of state a sequence keeps in a layer, and layers, for each kind that keeps any."""
     found = []

@@ -43,6 +43,7 @@ class CrossAttention(Stateful):
     op_class: ClassVar[OpClass] = OpClass.CONTRACTION
     about: ClassVar[str] = "attention to an encoder's output, whose K and V are kept"
     matrix: ClassVar[bool] = True
+    recurrent: ClassVar[bool] = False
 
     def shapes(self, inputs: tuple[Shape, ...]) -> tuple[Shape, ...]:
         width = self.heads * self.head_dim

@@ -35,9 +35,17 @@ StateFormat = Literal["fp32", "activations"]
 """What an engine keeps a recurrent state in."""
 
 
+def _width(state: StateFormat, formats: Formats) -> float:
+    """Bytes of a number of a state: as the engine keeps them, else as the operator says."""
+    said = "fp32" if state == "fp32" else formats.activations
+    return bytes_per_element(formats.states or said)
+
+
 @dataclass(frozen=True)
 class Stateful(Operator):
     """What operators with a state per sequence share: its traffic."""
+
+    recurrent: ClassVar[bool] = True
 
     def pieces(self, site: Site) -> Number:
         """Parts that a kernel works on side by side; by default one a token."""
@@ -186,7 +194,7 @@ class LinearAttention(Stateful):
         return self.heads * self.key_dim * self.value_dim
 
     def _width(self, formats: Formats) -> float:
-        return bytes_per_element("fp32" if self.state == "fp32" else formats.activations)
+        return _width(self.state, formats)
 
     def _state_flops(self) -> int:
         """FLOPs of one token and head on the state."""
@@ -250,5 +258,4 @@ class SelectiveScan(Stateful):
         return ceil_div(static(site.inputs[0].shape[-1]), 64) * site.load.sequences
 
     def state_bytes(self, inputs: tuple[Shape, ...], formats: Formats) -> float:
-        width = bytes_per_element("fp32" if self.state == "fp32" else formats.activations)
-        return static(inputs[0][-1]) * self.size * width
+        return static(inputs[0][-1]) * self.size * _width(self.state, formats)

@@ -124,6 +124,8 @@ class Formats:
     matrix_share: float = 1.0
     pads: tuple[int, int] = (1, 1)
     """What hidden size and width of a routed expert are padded to multiples of."""
+    states: str = ""
+    """What recurrent states are kept in; empty where operators say it themselves."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ class Operator:
     about: ClassVar[str] = ""
     matrix: ClassVar[bool] = False
     """Whether its FLOPs run on matrix units."""
+    recurrent: ClassVar[bool] = False
+    """Whether it keeps a state per sequence that tokens change."""
     quantizes: ClassVar[bool] = False
     """Whether its kernel narrows its own inputs, so that no node does it before."""
     one_kernel: ClassVar[bool] = True

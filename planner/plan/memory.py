@@ -16,7 +16,7 @@ from planner.num import Number
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.context import most_context
 from planner.plan.load import StepLoad, step_load
-from planner.plan.memory_types import MemoryPlan
+from planner.plan.memory_types import MemoryPlan, StatesPlan
 from planner.plan.prepare import Prepared, prepare, whole_graph
 from planner.spec.question import Question
 from planner.spec.types import DeploymentSpec
@@ -105,7 +105,15 @@ def memory_plan(prepared: Prepared, step: StepLoad) -> MemoryPlan:
         found.state_bytes_per_sequence,
         space.context_bytes,
         space.kv_block_tokens,
+        states=_states(space),
     )
+
+
+def _states(space: Budget) -> StatesPlan | None:
+    found = space.states
+    if found is None:
+        return None
+    return StatesPlan(found.slots, found.each, found.sequences, found.drafted, found.bytes)
 
 
 def _nearest(prepared: Prepared, found: Fit) -> Iterator[str]:

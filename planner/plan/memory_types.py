@@ -38,6 +38,22 @@ class FreedMemory:
 
 
 @dataclass(frozen=True)
+class StatesPlan:
+    """Places that the engine sets aside for states of sequences, on one GPU."""
+
+    slots: int
+    """Places in all."""
+    each: int
+    """Places that a running sequence takes."""
+    sequences: int
+    """Most sequences that run at once."""
+    drafted: int
+    """States held beside, behind drafts not yet accepted."""
+    held_bytes: float
+    """What all of them take."""
+
+
+@dataclass(frozen=True)
 class MemoryPlan:
     """Memory of one GPU."""
 
@@ -61,7 +77,9 @@ class MemoryPlan:
     nearest_fit: tuple[str, ...]
     """Changes that would fit, the smallest first; empty where it fits."""
     state_bytes_per_sequence: float = 0.0
-    """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it."""
+    """What a sequence holds on this GPU whatever its length; ``kv_bytes`` counts it where no places
+    are set aside for states.
+    """
     context_bytes: float = 0.0
     """CUDA context, held outside the engine's budget."""
     kv_block_tokens: int | None = None
@@ -70,3 +88,5 @@ class MemoryPlan:
     """Whether the engine starts; null where nothing says how long a sequence may be."""
     frees: tuple[FreedMemory, ...] = ()
     """What changes would free, the largest gain of KV tokens first."""
+    states: StatesPlan | None = None
+    """Places set aside for states; null where states and KV cache share what is left."""

@@ -7,6 +7,7 @@ from planner.graph.modules import Scheme
 from planner.graph.scheme import Engine, scheme
 from planner.plan.engines import engine_of
 from planner.plan.memo import remembered
+from planner.spec.conditions import first
 from planner.spec.question import Question
 
 
@@ -19,7 +20,10 @@ def scheme_of(question: Question) -> Scheme:
     ops = tuple(dict.fromkeys(node.op for block in blocks for node in block.nodes.values()))
 
     def make() -> Scheme:
-        engine = Engine(backend.title, backend.formats, running.as_asked.facts)
+        facts, kept = running.as_asked.facts, backend.memory.states
+        states = first(kept.format, facts) if kept else None
+        said = str(states.value) if states else ""
+        engine = Engine(backend.title, backend.formats, facts, said)
         return scheme(wanted, gpu, ops, engine, deployment.origin)
 
     found: Scheme = remembered(("scheme", running, wanted, ops), make)

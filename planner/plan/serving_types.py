@@ -77,7 +77,8 @@ class ServingPlan:
     """Steps with prompt tokens; with the decoding sequences where the engine mixes them."""
     limit: str
     """What keeps a replica from more: ``users`` (more of them would be served), ``kv``,
-    ``sequences`` (the engine's most), ``prefill`` or ``host``."""
+    ``sequences`` (the engine's most), ``states`` (places set aside for them), ``prefill`` or
+    ``host``."""
     rate_per_s: float | None = None
     """Requests a second that were asked for in an open loop; `concurrency` is then how many are in
     flight, over all replicas."""

@@ -166,6 +166,7 @@ def _missing(prepared: Prepared, step: StepLoad, lengths: Any) -> Number:
     """Memory short of each row: of a pipeline on its tightest stage."""
     load = memory_load(prepared.question.deployment, step, lengths)
     spaces = (stage_space(prepared, step.kind, stage) for stage in prepared.stages)
+    held = step.load.sequences
     return maximum(
-        *(missing_bytes(space, needed_bytes(graph, space, load)) for graph, space in spaces)
+        *(missing_bytes(space, needed_bytes(graph, space, load), held) for graph, space in spaces)
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from planner.plan.memory_types import MemoryPlan
+from planner.plan.memory_types import MemoryPlan, StatesPlan
 from planner.plan.types import FirstKernel, KernelRow, Plan, RuleSetTime, StepTime
 from planner.report.cells import (
     DASH,
@@ -207,6 +207,7 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
     whole = "what is free" if free else "what is visible"
     budget = f"{memory.utilization:g} of {whole}" if memory.utilization < 1 else "all of it"
     context = ("CUDA context", memory.context_bytes, "outside the budget")
+    places = [("states", memory.states.held_bytes, _places(memory.states))] if memory.states else []
     cached, state = memory.kv_bytes_per_token, memory.state_bytes_per_sequence
     each = [f"{show_bytes(cached)} a token"] if cached else []
     each += [f"{show_bytes(state)} a sequence"] if state else []
@@ -219,13 +220,22 @@ def _amounts(memory: MemoryPlan) -> list[tuple[str, float, str]]:
         ("runtime", memory.runtime_bytes, "libraries, communication buffers"),
         ("CUDA Graphs", memory.graphs_bytes, ""),
         *([context] if memory.context_bytes else []),
+        *places,
         ("KV available", memory.kv_available_bytes, _kv_rule(memory)),
         ("KV needed", memory.kv_bytes, " and ".join(each)),
     ]
 
 
+def _places(states: StatesPlan) -> str:
+    behind = f", {states.drafted:,} behind drafts" if states.drafted else ""
+    each = f"{states.each} a running sequence: at most {states.sequences:,} of them"
+    return f"{states.slots:,} places{behind}, {each}"
+
+
 def _kv_rule(memory: MemoryPlan) -> str:
     """Which of the engines' three ways leads to the memory for KV."""
+    if memory.states:
+        return "what states leave of the budget less weights"
     less_weights = memory.budget_bytes - memory.weights_bytes
     graphs = memory.graphs_bytes if memory.graphs_inside else 0.0
     less_all = less_weights - memory.activations_bytes - memory.runtime_bytes - graphs

@@ -14,6 +14,7 @@ _LIMITS = {
     "users": "what is sent: more of it would be served",
     "kv": "the KV cache: no more sequences fit at once",
     "sequences": "the engine's limit of sequences at once",
+    "states": "states: no more places are set aside for them",
     "prefill": "prompts: every step is full of them",
     "host": "the host: its loop takes longer than the GPU's step",
 }

@@ -23,7 +23,7 @@ from planner.spec.question import Question
 from planner.spec.types import Workload
 
 Load = Literal["users", "rate", "batch"]
-Limit = Literal["kv", "sequences", "rate"]
+Limit = Literal["kv", "sequences", "states", "rate"]
 _FINE = 1.01
 """A limit along lengths is within a hundredth of itself, and never too long."""
 _RATES = 32.0
@@ -136,7 +136,7 @@ class _Served:
         def places(prompt: int | None = None) -> tuple[int, Limit]:
             asked = self._loop(prompt)
             held = room(found.clock.scheduler, found.pool_tokens, asked.input, asked.output)
-            return held.sequences, "kv" if held.by == "kv" else "sequences"
+            return held.sequences, held.by
 
         def held(prompt: int) -> bool:
             if not self._users:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.cost.scheduler import Scheduler
 
@@ -13,8 +14,8 @@ class Room:
 
     sequences: int
     """Most at once."""
-    by: str
-    """What sets it: ``kv`` or ``sequences``."""
+    by: Literal["kv", "sequences", "states"]
+    """What sets it: ``kv``, ``sequences`` or ``states``."""
     pool_tokens: int
 
     def share(self, running: float, tokens_each: float) -> float:
@@ -33,5 +34,5 @@ def room(scheduler: Scheduler, pool_tokens: int, prompt: int, output: int) -> Ro
     each = prompt + output * (1.0 if whole else 0.5)
     by_kv = int(pool_tokens / each)
     if scheduler.sequences <= by_kv:
-        return Room(scheduler.sequences, "sequences", pool_tokens)
+        return Room(scheduler.sequences, scheduler.limit, pool_tokens)
     return Room(by_kv, "kv", pool_tokens)

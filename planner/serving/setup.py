@@ -29,6 +29,7 @@ def setup(prepared: Prepared, longest: int) -> Setup:
     engine = prepared.engine("decode")
     start = start_of(prepared, engine)
     pool = start.pool_tokens if start else 0
-    rules = scheduler(engine, prepared.question.model.max_context or longest, pool)
+    context, states = prepared.question.model.max_context, start.sequences if start else None
+    rules = scheduler(engine, context or longest, pool, states)
     most = start.max_model_len if start else longest
     return Setup(Clock(prepared, rules, host_costs(engine)), pool, most)

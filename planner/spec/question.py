@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from planner.errors import Fault, SpecError
@@ -59,6 +60,12 @@ class Question:
     """Of disaggregated serving, the questions of its prefill and of its decode servers."""
     spread: SpreadSpec | None = None
     """What whole runs scatter beyond kernels; None where nothing tells it."""
+
+    @cached_property
+    def operators(self) -> frozenset[str]:
+        """Names of all operators of the model."""
+        blocks = (*self.blocks.values(), *self.model.blocks.values())
+        return frozenset(node.op for block in blocks for node in block.nodes.values())
 
 
 def ask(

@@ -84,7 +84,7 @@ from planner.spec.kinds.precision import (
     layer_numbers,
 )
 from planner.spec.kinds.prices import Instance, PricesSpec
-from planner.spec.kinds.reserve import Lever, ReserveSpec
+from planner.spec.kinds.reserve import Lever, ReserveSpec, StatesSpec
 from planner.spec.kinds.serving import ServingHost, ServingSpec
 from planner.spec.kinds.spread import SpreadFigure, SpreadName, SpreadSpec
 
@@ -166,6 +166,7 @@ __all__ = [
     "SpreadFigure",
     "SpreadName",
     "SpreadSpec",
+    "StatesSpec",
     "Step",
     "TimeChoice",
     "Workload",

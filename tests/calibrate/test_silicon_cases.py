@@ -160,6 +160,10 @@ def test_images_of_drafting_scripts_draft(case, *, version, day, data, meant):
         ("sglang", "Qwen/Qwen3.5-397B-A17B", "fp8", 64, "scheduler_recv_interval", 30),
         ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", 8, "max_running_requests", 128),
         ("sglang", "Qwen/Qwen3.5-397B-A17B", "nvfp4", 256, "max_running_requests", 256),
+        # qwen3.5_fp8_b200.sh
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "fp8", 64, "disable_radix_cache", True),
+        ("sglang", "Qwen/Qwen3.5-397B-A17B", "fp8", 64, "mamba_ssm_dtype", None),
+        ("sglang", "deepseek-ai/DeepSeek-R1", "fp8", 8, "disable_radix_cache", None),
         # glm5_fp8_b200.sh says nothing of it
         ("sglang", "zhipuai/GLM-5", "fp8", 16, "scheduler_recv_interval", None),
         # dsr1_fp{8,4}_b200_trt.sh, gptoss_fp4_b200_trt.sh
@@ -362,6 +366,7 @@ def test_scripts_that_draft_under_sglang_have_flags_of_their_own(case):
     )
     assert other["speculation"]["draft"] == "qwen3.5-397b-a17b-mtp"
     assert other["backend"]["flags"]["enable_spec_v2"]
+    assert other["backend"]["flags"]["mamba_ssm_dtype"] == "bfloat16"
 
 
 @pytest.mark.parametrize(("gpus", "share"), [(4, 0.95), (8, 0.82)])

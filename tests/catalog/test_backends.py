@@ -33,7 +33,7 @@ FACTS = {
 }
 FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
 FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates", "layer"}
-FACTS |= {"verified", "drafts"}
+FACTS |= {"verified", "drafts", "states"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}
 PARTS |= {"moe_dispatch", "moe_combine", "all_gather", "reduce_scatter"}
 PARTS |= {f"context_{part}" for part in ("queries", "sums", "scale", "scatter", "merge")}
@@ -410,6 +410,14 @@ def test_every_kernel_listed_here_is_found_by_some_engine():
     }
     for name in KERNELS:
         assert any(re.search(pattern, name) for pattern in patterns), name
+
+
+def test_places_for_states_count_with_flags_and_what_is_made_known(spec):
+    states, made = spec.memory.states, {"rest_bytes", "state_bytes", "slots", "each", "verified"}
+    known = {name for name, flag in spec.flags.items() if flag.type in {"int", "float"}} | made
+    for choice in (*states.slots, *states.each, *states.drafted) if states else ():
+        if isinstance(choice.value, str):
+            assert names_in(choice.value) <= known
 
 
 def test_expressions_count_with_whole_number_flags(spec):

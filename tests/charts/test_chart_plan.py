@@ -21,6 +21,7 @@ from planner.charts.theme import INKS, decades, hue, on
 from planner.cost.types import device
 from planner.errors import UsageError
 from planner.plan.around import around
+from planner.plan.memory_types import StatesPlan
 
 
 @pytest.fixture(scope="module", params=["dense", "moe", "prefill"])
@@ -126,6 +127,8 @@ def test_memory_that_is_held_and_free_fills_the_budget():
     assert inside == pytest.approx(memory.budget_bytes, rel=0.001)
     outside = replace(memory, graphs_inside=False)
     assert list(held(outside))[-2:] == ["CUDA Graphs", "CUDA context"]
+    kept = replace(memory, states=StatesPlan(100, 5, 20, 0, 3e9))
+    assert held(kept)["states"] == 3e9
 
 
 def test_a_plan_that_does_not_fit_says_so():

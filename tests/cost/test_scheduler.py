@@ -89,6 +89,14 @@ def test_the_pool_may_limit_sequences():
     assert scheduler(small(), 4000).sequences == 2
 
 
+def test_places_for_states_may_limit_sequences_and_say_that_they_do():
+    """Ten by the pool: eight with places are fewer, twelve are not."""
+    fewer, more = (scheduler(small(), 4000, 40_000, states) for states in (8, 12))
+    assert (fewer.sequences, fewer.limit) == (8, "states")
+    assert (more.sequences, more.limit) == (10, "sequences")
+    assert scheduler(small(), 4000, 40_000).limit == "sequences"
+
+
 def test_prompts_wait_for_others_where_flags_say_so():
     """An engine that says nothing of it holds none; else a flag's number, whole or not."""
     assert (scheduler(small(), 4000).hold_steps, scheduler(small(), 4000).hold_share) == (0, 0)

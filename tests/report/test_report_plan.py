@@ -216,6 +216,18 @@ def test_the_memory_ledger_says_how_its_kv_space_follows(engine):
     assert by_rule[rule] == pytest.approx(memory.kv_available_bytes, abs=1)
 
 
+def test_the_memory_ledger_lists_places_set_aside_for_states():
+    """Places times the states of a sequence, taken before the KV cache."""
+    found = plan(CHAT, "model=qwen3.5-4b", "backend={name: sglang, version: '0.5.9'}")
+    states = found.memory.states
+    assert states.sequences == states.slots // 3
+    shown = text(memory_ledger(found))
+    assert f"{states.slots:,} places, 3 a running sequence: at most {states.sequences:,}" in shown
+    assert "what states leave of the budget less weights" in shown
+    rest = found.memory.budget_bytes - found.memory.weights_bytes
+    assert found.memory.kv_available_bytes + states.held_bytes == pytest.approx(rest, abs=1)
+
+
 def test_advice_says_what_it_costs_beside_what_it_buys():
     row = Advice("precision.kv_cache=fp8", "half the bytes", 0.0164, 0.11, False, False)
     shown = text(advice_view([row]))

@@ -17,6 +17,30 @@ class Lever(Spec):
     to: bool | Expression = Field(description="Its value, over flags: `max_num_seqs / 2`")
 
 
+class StatesSpec(Spec):
+    """Places for the states of sequences, set aside at start-up beside the KV cache.
+
+    Only recurrent states count. Expressions count with flags, numbers with a point too, `verified`,
+    `state_bytes`, the states of one sequence on a rank, and `rest_bytes`, what is left for states
+    and KV cache together.
+    """
+
+    format: tuple[Choice, ...] = Field(
+        (), description="What states are kept in; by default what the model's blocks say"
+    )
+    each: tuple[Choice, ...] = Field(
+        min_length=1, description="Places that a running sequence takes"
+    )
+    slots: tuple[Choice, ...] = Field(
+        min_length=1, description="Places in all, over `each` too, rounded down"
+    )
+    drafted: tuple[Choice, ...] = Field(
+        (),
+        description="States held beside, behind drafts not yet accepted, over `slots` and `each`"
+        " too; by default none",
+    )
+
+
 class ReserveSpec(Spec):
     """Memory that is neither weights nor KV cache, and how the cache is cut.
 
@@ -86,5 +110,10 @@ class ReserveSpec(Spec):
     )
     warms_sampler: tuple[Choice, ...] = Field(
         (), description="Whether start-up samples a full batch once graphs are captured"
+    )
+    states: StatesSpec | None = Field(
+        None,
+        description="Places set aside for states of sequences; without, states and KV cache share"
+        " what is left",
     )
     levers: tuple[Lever, ...] = Field((), description="Flags to turn for more KV cache")

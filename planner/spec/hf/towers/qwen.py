@@ -102,10 +102,18 @@ def _numbers(config: Config, key: str, default: list[int], layers: int) -> list[
 
 @tower("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe")
 @tower("Qwen3_5ForConditionalGeneration", "qwen3_5")
+def qwen35(parts: Parts) -> Tower | str:
+    """Qwen3.5: the tower of Qwen3-VL, which stays in 16 bit in its maker's FP8 checkpoints."""
+    made = qwen3(parts)
+    if isinstance(made, Tower):
+        made.options["quantized_tower"] = False
+    return made
+
+
 @tower("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe")
 @tower("Qwen3VLForConditionalGeneration", "qwen3_vl")
 def qwen3(parts: Parts) -> Tower | str:
-    """Qwen3-VL, which hands layers within the tower on too (DeepStack), and Qwen3.5, which doesn't.
+    """Qwen3-VL, which hands layers within the tower on too (DeepStack); Qwen3.5's doesn't.
 
     Without `deepstack_visual_indexes` nothing is handed on, as in Qwen3.5's configs.
     """
