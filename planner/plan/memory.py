@@ -32,7 +32,7 @@ def memory_load(
     deployment: DeploymentSpec, step: StepLoad, lengths: tuple[Number, Number] | None = None
 ) -> Load:
     """What must be held at once: of a static batch, every sequence at its full length; of users in
-    a closed loop, those that run, half of each output there.
+    a closed loop, those that run, at their mean length with half of each output there.
 
     ``lengths`` are those of prompts and outputs where they are not the workload's own.
     """
@@ -40,8 +40,10 @@ def memory_load(
     if workload is None:
         return step.load
     prompt, output = lengths or (workload.input, workload.output)
-    held = output if workload.batch else output // 2
-    return Load((SequenceGroup(step.load.sequences, 1, prompt + held),))
+    each = prompt + (output if workload.batch else output // 2)
+    if workload.spread and not workload.batch:
+        each = each * (1 - workload.spread / 2) // 1
+    return Load((SequenceGroup(step.load.sequences, 1, each),))
 
 
 def prepared_budget(prepared: Prepared, engine: Engine, graph: ModelGraph) -> Budget:

@@ -110,11 +110,8 @@ def prepare(question: Question, step: StepLoad | None = None) -> Prepared:
     step = step or step_load(deployment)
     layout = layout_of(question, chosen.formats, step)
     ranks, origin = _ranks(question, layout)
-    if max(ranks, deployment.parallel.pipeline) > 1 and question.gpu.link is None:
-        message = (
-            f"{question.gpu.title} has no link described, so {ranks} of them cannot share work"
-        )
-        raise SpecError([origin.fault(message, "set parallel.tensor: 1")])
+    if question.gpu.link is None:
+        _check_alone(question, ranks, origin)
     seen = engine_of(question, chosen.formats, step.kind)
     check_refusals(deployment, seen)
     if max(deployment.parallel.context, deployment.parallel.prefill_context) > 1:
@@ -159,6 +156,18 @@ def _ranks(question: Question, layout: ExpertLayout) -> tuple[int, Origin]:
     ranks = max(layout.tensor * layout.prompts, layout.experts)
     field = "tensor" if layout.experts == 1 else "expert"
     return ranks, question.deployment.origin.at("parallel", field)
+
+
+def _check_alone(question: Question, ranks: int, origin: Origin) -> None:
+    """Raises SpecError where several GPUs are asked for."""
+    field = "tensor"
+    if ranks == 1:
+        ranks, field = question.deployment.parallel.pipeline, "pipeline"
+        origin = question.deployment.origin.at("parallel", field)
+    if ranks > 1:
+        name = question.gpu.title
+        message = f"{name} has no link described, so {ranks} of them cannot share work"
+        raise SpecError([origin.fault(message, f"set parallel.{field}: 1")])
 
 
 def _staged(

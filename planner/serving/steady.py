@@ -12,9 +12,9 @@ first, in steps of their own, running sequences wait for them, and a token costs
 its share of the prefill steps.
 
 Whether lengths vary matters. Where they do, users drift apart, and prompts wait for each other as
-in a queue (`planner.serving.waits`). Where all requests are alike, as in most benchmarks, those whose prompts shared a step end
-together and come back together: prompts stay in groups that fill a step, and the groups follow each
-other.
+in a queue (`planner.serving.waits`). Where all requests are alike, as in most benchmarks, those
+whose prompts shared a step end together and come back together: prompts stay in groups that fill a
+step, and the groups follow each other.
 
 Where steps shared with prompts are all full, prompts wait and not tokens: as many sequences decode
 as come out of full steps.

@@ -140,3 +140,28 @@ def test_a_plan_says_what_evictions_cost():
     assert many.requests_per_s == pytest.approx(200 / latency_s)
     # a token takes longer than a step, since some of them wait out of the cache
     assert many.tpot_s.value > max(many.decode.time_s, few.tpot_s.value)
+
+
+def test_users_whose_kv_runs_out_fit_though_their_lengths_vary():
+    """As many run as the cache holds of mean lengths, not of the longest."""
+    for spread in (0.0, 0.5, 0.9):
+        load = f"{{concurrency: 400, input: 8000, output: 800, spread: {spread}}}"
+        found = plan_question(question(load))
+        assert found.serving.limit == "kv"
+        assert found.memory.fits, spread
+
+
+@pytest.mark.parametrize("split", ["tensor", "pipeline"])
+def test_gpus_that_nothing_joins_are_refused_at_what_asks_for_them(split):
+    text = f"""\
+model: llama-3.1-8b-instruct
+gpu: dgx-spark
+backend: {{name: vllm}}
+parallel: {{{split}: 2}}
+step: {{decode: {{batch: 1, context: 100}}}}
+"""
+    with pytest.raises(SpecError) as refused:
+        plan_question(ask(load_text(text, "d.yaml", "deployment"), CATALOG))
+    fault = refused.value.faults[0]
+    assert "so 2 of them cannot share work" in fault.message
+    assert fault.hint == f"set parallel.{split}: 1"
