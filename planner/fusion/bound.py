@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from planner.fusion.chain import Row, Stretch
 from planner.fusion.objective import Label, TwoClock
+from planner.fusion.types import NoSchedule
 
 Weights = tuple[int, int]
 """How often H and A count in a sum."""
@@ -81,6 +82,9 @@ def known_best(stretches: list[Stretch]) -> Label:
 
 
 def _known(stretches: list[Stretch], after: Mapping[Weights, Sums]) -> Label:
+    """Raises NoSchedule where no path leads from the first boundary to the last."""
+    if after[_BOTH].get(0, [_NONE])[0] >= _NONE:
+        raise NoSchedule("fusion: the kernels given cannot complete the graph")
     return TwoClock().best([_along(stretches, *each) for each in after.items()])
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from thoroughness import many
 
@@ -28,6 +28,7 @@ def test_sums_equal_brute_force_over_all_schedules_of_the_unrolled_graph(seed):
     assert mismatch(seed, two_clock=False, nodes=12) is None
 
 
+@example(seed=23_525_436_329)  # no order completes it, and its labels are bounded
 @settings(max_examples=many(500, 2000), deadline=None, database=None)
 @given(SEEDS)
 def test_launch_loops_equal_brute_force_over_all_orders_of_the_unrolled_graph(seed):
