@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 
 from planner.num import ceil_div
 from planner.plan.speculation import yielded
@@ -118,7 +119,7 @@ def mixture_of(
     if asked.in_step:
         decoding = min(places, whole(full))
     chunks, prompts, prefills = _prefill(clock, asked, decoding, each)
-    packed = mixed and clock.scheduler.chunked and (prefills > 1 or places > full)
+    packed = mixed and clock.scheduler.chunked and (prefills > 1 or places > full) and places > 1
     if packed:
         decoding = now
         chunks, prompts, prefills = _packed(clock, asked, decoding, each)
@@ -135,50 +136,40 @@ def mixture_of(
         stalls = prefills if packed else met * chunks / each
         ahead, running = ahead * chunks, held
     else:
+        stalls, ahead = prefills, 0.0
         running += _mean_wait(held, decoding / each)
-        late = running + clock.host.arrival_s(fresh(asked)) / decode.time_s
-        queue = _queue(clock, asked, sequences, each, late + chunks)
-        ahead = queue.ahead(mixed=mixed)
-        coming = _steps(asked, prompts, prefills, (decode.time_s, prefill.time_s), mixed=mixed)
-        ahead += queue.gathered_s(coming) / prefill.time_s
-        stalls = prefills
-    if places == 1:  # its own prompt does not stall it
-        stalls = 0.0
-    if not steps:  # users wait for all others (`_state`), and what comes as it comes in a queue
-        ahead = queue.ahead(mixed=True) if asked.drifted else 0.0
-        running = 0.0
     if places > full:
         prefills = stalls = 1.0
     stalls = min(1.0, stalls) if mixed else stalls
+    stalls = 0.0 if places == 1 else stalls  # its own prompt does not stall it
     rest = (chunks, prefills, stalls, ahead, running, mixed)
-    return Mixture(decode, prefill, decoding, beside, prompts, *rest)
+    found = Mixture(decode, prefill, decoding, beside, prompts, *rest)
+    return found if asked.in_step else _queued(clock, asked, sequences, each, found)
 
 
-def _queue(
-    clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float, late: float
-) -> Queue:
-    """The prompts of users that drift apart, each of which decodes for so many steps."""
-    now, places = sequences
-    room, tokens = prompt_budget(clock, now if asked.output > 1 else 0), fresh(asked)
+def _queued(
+    clock: Clock, asked: ClosedLoop, sequences: tuple[int, int], steps: float, found: Mixture
+) -> Mixture:
+    """The same with the prompts of users that drift apart before one's own."""
+    (now, places), alone = sequences, asked.output == 1
+    room, tokens = prompt_budget(clock, 0 if alone else now), fresh(asked)
     share = tokens / room if clock.scheduler.chunked else 1 / max(1, room // tokens)
-    return Queue(places - 1, min(places - 1, now / steps), share, steps + late)
+    late = found.running + clock.host.arrival_s(tokens) / found.decode.time_s + found.chunks
+    queue = Queue(places - 1, min(places - 1, now / steps), share, steps + late)
+    if alone:  # users wait for all others (`_state`), and what comes as it comes in a queue
+        return replace(found, ahead=queue.ahead(mixed=True) if asked.drifted else 0.0, running=0.0)
+    longer_s = queue.gathered_s(_steps(asked, found))
+    return replace(found, ahead=queue.ahead(mixed=found.mixed) + longer_s / found.prefill.time_s)
 
 
-def _steps(
-    asked: ClosedLoop,
-    prompts: Prompts,
-    prefills: float,
-    times_s: tuple[float, float],
-    *,
-    mixed: bool,
-) -> Steps:
-    """The steps of users that drift apart, of which one decodes alone and one holds prompts."""
-    decode_s, prefill_s = times_s
-    share = min(1.0, prefills) if mixed else prefills
-    gap_s = (1 - share if mixed else 1) * decode_s + share * prefill_s
-    mean_s = gap_s if mixed else gap_s / (1 + prefills)
-    each_s = max(0.0, prefill_s - decode_s) / prompts.count
-    return Steps(prompts.count, share, mean_s, gap_s, each_s, asked.drifted)
+def _steps(asked: ClosedLoop, found: Mixture) -> Steps:
+    """The steps of users that drift apart."""
+    decode_s, prefill_s, count = found.decode.time_s, found.prefill.time_s, found.prompts.count
+    share = min(1.0, found.prefills) if found.mixed else found.prefills
+    gap_s = (1 - share if found.mixed else 1) * decode_s + share * prefill_s
+    mean_s = gap_s if found.mixed else gap_s / (1 + share)
+    each_s = max(0.0, prefill_s - decode_s) / count
+    return Steps(count, share, mean_s, gap_s, each_s, asked.drifted)
 
 
 def _unseen(clock: Clock) -> float:

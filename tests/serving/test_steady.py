@@ -185,6 +185,12 @@ def test_a_user_alone_is_not_stalled_by_its_own_prompt():
         assert (found.first_s, found.tpot_s) == pytest.approx((0.020, 0.010))
 
 
+def test_a_user_alone_decodes_alone_however_long_its_prompt():
+    """6,000 tokens in three steps of 2,000 before its first token; then nothing but 10 ms."""
+    found = steady(Made(), ClosedLoop(1, 6000, 2), 1, WIDE)
+    assert (found.first_s, found.tpot_s) == pytest.approx((0.090, 0.010))
+
+
 def test_a_synchronous_host_adds_up_and_an_asynchronous_one_hides():
     """The loop takes 4 ms beside the GPU's 10: 14 ms, or 10 and the 1 ms that nothing hides."""
     host = replace(HOST, step_s=0.004)
