@@ -12,7 +12,7 @@ from planner.cost.profile import live_bytes
 from planner.cost.reserve import levers
 from planner.errors import SpecError
 from planner.graph.types import ModelGraph
-from planner.num import Number
+from planner.num import Number, maximum
 from planner.ops.types import Load, SequenceGroup
 from planner.plan.context import most_context
 from planner.plan.load import StepLoad, step_load
@@ -42,7 +42,7 @@ def memory_load(
     prompt, output = lengths or (workload.input, workload.output)
     each = prompt + (output if workload.batch else output // 2)
     if workload.spread and not workload.batch:
-        each = each * (1 - workload.spread / 2) // 1
+        each = maximum(1, each * (1 - workload.spread / 2) // 1)
     return Load((SequenceGroup(step.load.sequences, 1, each),))
 
 

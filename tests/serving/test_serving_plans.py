@@ -151,6 +151,14 @@ def test_users_whose_kv_runs_out_fit_though_their_lengths_vary():
         assert found.memory.fits, spread
 
 
+def test_requests_of_one_token_hold_one_though_their_lengths_vary():
+    """Evenly from 0.6 of a token to one: whole, as requests are, that is one. vLLM keeps it in a
+    block of 16.
+    """
+    memory = plan_question(question("{concurrency: 1, input: 1, output: 1, spread: 0.4}")).memory
+    assert memory.kv_bytes == 16 * memory.kv_bytes_per_token
+
+
 @pytest.mark.parametrize("split", ["tensor", "pipeline"])
 def test_gpus_that_nothing_joins_are_refused_at_what_asks_for_them(split):
     text = f"""\
