@@ -251,10 +251,10 @@ def _served_share(replica: Replica, asked: ClosedLoop, replicas: int) -> float:
     """Of a counted run, what its end leaves of the places' time; all of one without end."""
     if asked.requests is None or asked.output < 2:  # noqa: PLR2004 - no token after the first
         return 1.0
-    full, alone = replica.state.mixture.decode, 1.0
-    if asked.spread:
-        context = asked.input + asked.output // 2
-        alone = min(1.0, replica.clock.tick(1, context).time_s / full.time_s)
+    state, context = replica.state, asked.input + asked.output // 2
+    # those that begin together bring their prompts into the last round too, and fewer of them
+    full_s = state.mixture.decode.time_s if asked.spread else state.step_s
+    alone = min(1.0, replica.clock.tick(1, context).time_s / full_s)
     each = max(1, round(asked.requests / replicas))
     return served_share(each, replica.running, asked.spread, alone)
 

@@ -11,7 +11,8 @@ last
     n / c · m − rest + tail
 
 of the longest request. Steps of the tail are faster, the more of the places are empty. Requests
-that are all alike end together: of them only the places of a last round that is not full are idle.
+that are all alike end together: of them only the places of a last round that is not full are idle,
+and its steps are faster, as far as they are not those of a single sequence.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def served_share(requests: int, places: int, spread: float, alone: float) -> flo
     """
     rounds = max(1.0, requests / places)
     if not spread:
-        return rounds / math.ceil(rounds)
+        full = math.floor(rounds)
+        last = rounds - full
+        return rounds / (full + (alone + (1 - alone) * last if last else 0.0))
     mean = 1 - spread / 2
     square = (1 + (1 - spread) + (1 - spread) ** 2) / 3
     rest = square / (2 * mean) if rounds > 1 else mean

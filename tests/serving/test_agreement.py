@@ -76,6 +76,14 @@ def test_users_whose_kv_runs_out_see_the_steady_state(engine, spread):
     assert steady.kv_share == pytest.approx(found.pools[0].kv_share, rel=0.05)
 
 
+@pytest.mark.parametrize(("prompt", "output"), [(2048, 64), (1024, 256), (256, 768)])
+def test_a_last_round_that_is_not_full_is_shorter(prompt, output):
+    """24 GB have room for 18, 30 and 38 of them at once: a last round takes 10, 10 and 24 of them."""
+    load = "concurrency: 100, requests: 100"
+    found = run(("tensorrt-llm", "1.0"), load, prompt, output, requests=100, gpu="l4")
+    assert found.steady.requests_per_s == pytest.approx(found.requests_per_s, rel=0.03)
+
+
 @pytest.mark.parametrize("engine", [("vllm", "0.10"), ("sglang", "0.5.6")], ids="-".join)
 @pytest.mark.parametrize(("users", "prompt", "output"), [(192, 128, 32), (48, 1024, 64)])
 def test_short_answers_keep_steps_full_of_prompts(engine, users, prompt, output):

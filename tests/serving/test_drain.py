@@ -13,9 +13,12 @@ from planner.serving.drain import served_share
 
 
 def test_requests_that_are_all_alike_end_together():
-    """Thirty on ten places are three full rounds; 25 are three of which half of one is idle."""
-    assert served_share(30, 10, 0.0, 1.0) == 1.0
+    """Thirty on ten places are three full rounds; 25 are three of which half of one is idle. Where
+    a sequence alone takes 0.4 of a full step, that round takes 0.4 and half of 0.6.
+    """
+    assert served_share(30, 10, 0.0, 1.0) == served_share(30, 10, 0.0, 0.4) == 1.0
     assert served_share(25, 10, 0.0, 1.0) == pytest.approx(2.5 / 3)
+    assert served_share(25, 10, 0.0, 0.4) == pytest.approx(2.5 / 2.7)
 
 
 def test_one_round_lasts_as_long_as_its_longest_request():
