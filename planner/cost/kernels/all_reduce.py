@@ -23,7 +23,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.cost.kernels.links import LINK, SHARP, US, bulk_s, hop, soft, start, wire_s
+from planner.cost.kernels.links import (
+    LINK,
+    ONE_SHOT,
+    SHARP,
+    US,
+    bulk_s,
+    hop,
+    soft,
+    start,
+    wire_s,
+)
 from planner.cost.kernels.types import Constant, Constants, Variant
 from planner.cost.types import Device
 from planner.num import Number, maximum, minimum, where
@@ -72,9 +82,7 @@ CROSS_DEVICE = "all_reduce_cross_device"
 SYMMETRIC = "all_reduce_symmetric"
 """Its own kernel, symmetric memory and NCCL: vLLM from 0.11 on, where a GPU has multicast."""
 _STAGES = (
-    start("a1_s", "the one-shot kernel", 4),
-    hop("h1_s", "one-shot kernel", 0.2),
-    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.3, 8.0, 1.2),
+    *ONE_SHOT,
     Constant("g1", "power of the ranks read in one stage", "1", 0.05, 1.5, 1.0),
     start("a2_s", "the two-shot kernel", 10),
     hop("h2_s", "two-shot kernel", 1),

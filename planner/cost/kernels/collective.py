@@ -19,7 +19,17 @@ the collective at different times.
 from __future__ import annotations
 
 from planner.cost.kernels import all_reduce
-from planner.cost.kernels.links import LINK, SHARP, US, bulk_s, hop, soft, start, wire_s
+from planner.cost.kernels.links import (
+    LINK,
+    ONE_SHOT,
+    SHARP,
+    US,
+    bulk_s,
+    hop,
+    soft,
+    start,
+    wire_s,
+)
 from planner.cost.kernels.types import Constant, Constants, KernelModel, Variant
 from planner.cost.types import Device
 from planner.num import Number, maximum, minimum, where
@@ -52,9 +62,7 @@ _NCCL = (
     *LINK,
 )
 _ENGINE = (
-    start("a1_s", "the one-shot kernel", 4),
-    hop("h1_s", "one-shot kernel", 0.2),
-    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.3, 8.0, 1.2),
+    *ONE_SHOT,
     start("a2_s", "the two-shot kernel", 7),
     hop("h2_s", "two-shot kernel", 0.5),
     Constant("r2", "two-shot kernel's time per byte over bulk's", "1", 0.2, 4.0, 1.0),

@@ -27,6 +27,14 @@ def hop(name: str, what: str, typical_us: float) -> Constant:
     )
 
 
+ONE_SHOT = (
+    start("a1_s", "the one-shot kernel", 4),
+    hop("h1_s", "one-shot kernel", 0.2),
+    Constant("r1", "one-shot kernel's time per byte over bulk's", "1", 0.3, 8.0, 1.2),
+)
+"""Of an engine's own all-reduce in which each rank reads all others."""
+
+
 def share_of_link(values: Constants, ranks: Number) -> Number:
     """η_N. Fitted at 2, 4 and 8 ranks; between them steps count pro rata, beyond 8 it stays."""
     to_four = minimum(maximum((ranks - 2) / 2, 0.0), 1.0)
