@@ -82,6 +82,7 @@ def _vllm(row: SiliconRow, _drafts: int) -> Flags:
         found |= _oss(row)
     if model == "llama-3.1-70b-instruct" and not hopper:
         found |= {"fuse_attn_quant": True, "cudagraph_mode": "FULL_DECODE_ONLY"}
+        found |= {"custom_ops": "+rms_norm,+quant_fp8"}
     if model == "kimi-k2.5":
         found |= {"fuse_allreduce_rms": True}
     if model == "minimax-m2.5":
@@ -92,10 +93,12 @@ def _vllm(row: SiliconRow, _drafts: int) -> Flags:
 def _oss(row: SiliconRow) -> Flags:
     """gptoss_fp4_{b200,h100,h200}.sh, and gptoss_fp4_*_docker.sh before them."""
     version = version_key(row.version)
+    hopper = row.system in _HOPPER
     if version >= _MARLIN:
-        kernels = {"mxfp4_use_marlin": True} if row.system in _HOPPER else {}
+        kernels = {"mxfp4_use_marlin": True} if hopper else {}
         return {"max_cudagraph_capture_size": 2048, **kernels}
-    return {"cudagraph_mode": "PIECEWISE"} if version >= (0, 11) else {}
+    norms = {} if hopper else {"custom_ops": "+rms_norm"}
+    return {"cudagraph_mode": "PIECEWISE", **norms} if version >= (0, 11) else norms
 
 
 def _minimax(row: SiliconRow) -> Flags:

@@ -94,6 +94,8 @@ def formats(row: SiliconRow) -> dict[str, Any]:
     found = _weights(MODELS[row.model], "fp8_block" if _makers_blocks(row) else row.gemm)
     if _widened(row):
         found = {"modules": [{"match": "experts", "weights": "mxfp4", "activations": "fp8"}]}
+    if found.get("weights") == "fp8" and _modelopt(row):
+        found["scales"] = "tensor"
     return {**found, "kv_cache": "fp8"} if fp8_cache(row) else found
 
 

@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from planner.capture.regime import Regime
-from planner.capture.solve import Kernel, Priced, Solution, issues, solution, worked
+from planner.capture.solve import Kernel, Priced, Solution, issues, solution
 from planner.capture.timeline import timeline
 from planner.capture.types import FixedCosts
+from planner.capture.work import worked
 from planner.cost.annotate import BlockCosts, node_cost
 from planner.cost.estimator import Estimator
 from planner.cost.types import Device, NodeCost

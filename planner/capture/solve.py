@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
-from planner.capture.apart import UNFIT, in_turn
+from planner.capture.apart import in_turn
 from planner.capture.layout import Layout, Slot
 from planner.capture.regime import Regime, known_regime, objective_of, taken, uncovered
 from planner.capture.timeline import Issue, timeline
 from planner.capture.types import FixedCosts, Mode, Timeline
+from planner.capture.work import worked
 from planner.cost.annotate import BlockCosts
-from planner.cost.around import fitting_tile
 from planner.cost.engine import Engine
-from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number, roofline_s
+from planner.cost.estimator import BOUNDS, Estimate, Estimator, bound_number
 from planner.cost.estimator import Kernel as Priceable
-from planner.cost.kernel import kernel_work
-from planner.cost.tile import Tile
 from planner.cost.types import Device, KernelTime, KernelWork
 from planner.fusion import types as fusion
 from planner.fusion.bounded import bounded_search
@@ -27,7 +25,6 @@ from planner.fusion.limits import limit_refusal
 from planner.fusion.search import search
 from planner.graph.types import Block
 from planner.num import Number, any_nonzero, as_float, is_array
-from planner.ops.types import Tiling
 from planner.records import dataclass
 from planner.spec.types import Scalar
 
@@ -42,6 +39,8 @@ class Kernel:
     launch_s: float
     in_graph: bool
     together: tuple[Kernel, ...] = ()
+    called_s: float = 0.0
+    """Host time that calling it takes beyond launches, where no graph holds it."""
 
     @property
     def work(self) -> KernelWork:
@@ -99,8 +98,14 @@ class Priced:
         """Whether a graph holds it in a mode, and the host's time to launch it."""
         splits = self.slot.splits and mode == "piecewise"
         in_graph = mode != "none" and not self.slot.outside and not splits
-        launch_s = 0.0 if in_graph else self.slot.group.launches * fixed.launch_s
+        each_s = self.slot.group.launches * fixed.launch_s + self.called_s(fixed)
+        launch_s = 0.0 if in_graph else each_s
         return in_graph, launch_s + fixed.replay_s if splits else launch_s
+
+    def called_s(self, fixed: FixedCosts) -> float:
+        """Host time that calling it takes beyond launches; none of a kernel that no engine has."""
+        call_s = 0.0 if self.slot.group.flow else self.estimate.call_s
+        return max(0.0, call_s - fixed.launch_s)
 
     def floor_s(self, fixed: FixedCosts, *, in_graph: bool) -> Number:
         """What its launches take beside the work.
@@ -141,7 +146,8 @@ class Priced:
             estimate.borrowed,
         )
         apart = tuple(each.kernel(mode, fixed) for each in self.together)
-        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph, apart)
+        called_s = self.called_s(fixed)
+        return Kernel(self.slot.group, self.asked, time, launch_s, in_graph, apart, called_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,46 +233,6 @@ class Problem:
             for slot, weight in enumerate(weights)
         ]
         return bounded_search(self.layout.problem, objective_of(mode), prices)
-
-
-def worked(
-    slot: Slot, costs: tuple[BlockCosts, ...], device: Device, estimator: Estimator
-) -> tuple[Priceable, Estimate]:
-    """Work and time of a group; ``costs`` are those of the kinds it lies in."""
-    group = slot.group
-    decodes = group.rule.decode_kernel if group.rule else None
-    work = kernel_work(group.border, costs, device, tiling_of(group, device))
-    if group.flow is None:
-        asked = Priceable(group.border, costs, work, group.kernel, decodes)
-        return asked, estimator.estimate(asked)
-    tile = fitting_tile(group.flow, costs, device)
-    if tile is None:
-        return Priceable(group.border, costs, work), UNFIT
-    names, how = (group.kernel, decodes), (tile, group.flow.overlaps)
-    asked = Priceable(group.border, costs, work, *names, *how)
-    more = tile.added(work, device)
-    estimate = tiled(estimator.estimate(asked), tile, group, roofline_s(more), device)
-    return asked if more is work else Priceable(group.border, costs, more, *names, *how), estimate
-
-
-def tiled(estimate: Estimate, tile: Tile, group: Group, least_s: float, device: Device) -> Estimate:
-    """An estimate with what a tile leaves idle, moves besides and waits for.
-
-    What it moves besides is priced at the datasheet's bandwidth; ``least_s`` is the roofline of all
-    it does.
-    """
-    core_s = estimate.slowed_s(tile.share) + tile.extra_bytes / device.bandwidth_bytes_per_s
-    core_s = max(core_s, least_s, tile.fill_s)
-    held = group.parts if estimate.chain else 0
-    if core_s == estimate.core_s and not (tile.barriers or held):
-        return estimate
-    return replace(estimate, core_s=core_s, held=held, barriers=tile.barriers)
-
-
-def tiling_of(group: Group, device: Device) -> Tiling | None:
-    """How a group walks its scores; None of one that has no tiles."""
-    tile = group.rule.query_tile if group.rule else None
-    return Tiling(tile, device.l2_bytes) if tile else None
 
 
 def solution(

@@ -145,6 +145,7 @@ def _facts(
         "weights": formats.weights,
         "matmul": formats.matmul,
         "activations": formats.activations,
+        "scales": formats.scales,
         "kv_cache": formats.kv_cache,
         "step": step,
     }

@@ -92,6 +92,7 @@ class CalibratedEstimator:
             borrowed=main.fitted.borrowed,
             chain=main.family == CHAINS,
             exposed_s=exposed_s,
+            call_s=max(part.call_s for part in parts),
         )
 
     def _unfitted(self, kernel: Kernel, family: str) -> Estimate:
@@ -173,14 +174,13 @@ class CalibratedEstimator:
         return Part("attention", core_s, fitted.floor_s, as_float(kernel.attended_bytes), fitted)
 
     def _routed(self, found: Routed, *, overlaps: bool) -> Part:
-        fitted, family, hops_s = found.fitted, found.model.family, 0.0
+        fitted, family, moved, hops_s = found.fitted, found.model.family, found.moved_bytes, 0.0
         if found.span:
             time_s, fitted = self._exchanged(fitted, found.shape, found.span)
             hops_s = self._hops_s(fitted, found.shape, found.span) if overlaps else 0.0
         else:
             time_s = self._time(found.model, fitted, found.shape)
-        floor_s = fitted.floor_s
-        return Part(family, time_s - floor_s, floor_s, found.moved_bytes, fitted, hops_s)
+        return Part(family, time_s - fitted.floor_s, fitted.floor_s, moved, fitted, hops_s)
 
     def _gemm(self, ask: Product) -> Part:
         rows, depth, features = ask.rows, ask.depth, ask.features
@@ -191,7 +191,7 @@ class CalibratedEstimator:
         moved += rows * depth * bytes_per_element(ask.dtype) + rows * features * 2
         # the floor of a quantised table holds the launch of its quantiser, here a kernel of its own
         floor_s = min(fitted.floor_s, self.constants.gemm("bf16").floor_s)
-        return Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted)
+        return Part("gemm", time_s - fitted.floor_s, floor_s, moved, fitted, call_s=ask.call_s)
 
     def _attention(self, op: AttentionScores, site: Site, kernel: Kernel) -> Part | None:
         """Attention as one kernel, where the values are in the group too."""

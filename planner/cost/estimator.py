@@ -39,6 +39,8 @@ class Estimate:
     """Over the whole grid, each as long as a kernel takes to follow another in a graph."""
     exposed_s: Number = 0.0
     """Of the core what is between ranks alone, however much of the chip has work."""
+    call_s: float = 0.0
+    """Host time of its call outside graphs; 0 where it is that of any launch."""
 
     def slowed_s(self, share: float) -> Number:
         """The core where so much of the chip has work."""

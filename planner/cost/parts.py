@@ -36,6 +36,8 @@ class Part:
     fitted: Fitted
     hops_s: Number = 0.0
     """Of a collective whose tiles are computed meanwhile: what a message takes that is empty."""
+    call_s: float = 0.0
+    """Host time of its call outside graphs; 0 where it is that of any launch."""
 
 
 def together(parts: list[Part], tile: Tile | None) -> tuple[Number, Number]:

@@ -33,6 +33,8 @@ class Product:
     """The format it is kept in; None: the one it is multiplied in."""
     most_share: float = 1.0
     """Most of the matrix units' peak that the kernel's instructions reach."""
+    call_s: float = 0.0
+    """Host time of a call outside graphs; 0 where it is that of any launch."""
 
 
 def is_product(op: type[Operator]) -> bool:
@@ -48,7 +50,8 @@ def product(node: Node, site: Site) -> Product:
 def as_run(made: Product, node: Node, site: Site) -> Product:
     """The product with what the engine's kernel makes of its formats."""
     kept = node.parameters[0].dtype if node.parameters else None
-    return replace(made, weights=kept, most_share=site.formats.matrix_share)
+    formats = site.formats
+    return replace(made, weights=kept, most_share=formats.matrix_share, call_s=formats.call_s)
 
 
 def _rows(site: Site) -> Number:

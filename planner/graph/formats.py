@@ -32,6 +32,8 @@ class Asked:
     """The 16-bit (or wider) format activations are kept in."""
     kv_cache: str
     modules: tuple[Module, ...]
+    scales: str = "token"
+    """Of FP8 activations."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -41,7 +43,7 @@ class Asked:
     @property
     def formats(self) -> Formats:
         """The formats of what no rule names, as asked for."""
-        return Formats(*self.pair, self.wide, self.kv_cache)
+        return Formats(*self.pair, self.wide, self.kv_cache, scales=self.scales)
 
 
 def asked(deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec) -> Asked:
@@ -69,7 +71,8 @@ def asked(deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec) -> Asked:
         faults.append(place.at("kv_cache").fault(f"no engine caches in {cache}", hint))
     if faults:
         raise SpecError(faults)
-    return Asked(rules.pair, wide, cache, tuple(modules))
+    scales = mine.scales or (own and made.scales) or "token"
+    return Asked(rules.pair, wide, cache, tuple(modules), scales)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ product that the matrix units lack is widened: weights stay narrow in memory (we
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
@@ -109,12 +109,17 @@ class _Running:
             message = f"{self.gpu.title} has no matrix rate for {matmul}"
             self.faults.append(self.place.fault(message, hint))
         states = self.engine.states
-        formats = Formats(weights, matmul, self.asked.wide, cache, states=states)
+        wide, scales = self.asked.wide, self.asked.scales
+        formats = Formats(weights, matmul, wide, cache, states=states, scales=scales)
         if rule:
-            kept, kernel = rule.kept or weights, rule.kernel or ""
-            pads = (rule.pad_hidden, rule.pad_width)
-            share, wide = rule.matrix_share, self.asked.wide
-            formats = Formats(kept, matmul, wide, cache, kernel, share, pads, states)
+            formats = replace(
+                formats,
+                weights=rule.kept or weights,
+                kernel=rule.kernel or "",
+                matrix_share=rule.matrix_share,
+                pads=(rule.pad_hidden, rule.pad_width),
+                call_s=rule.call,
+            )
         refusal = self._refused(pair, rule.refuse) if rule and rule.refuse else None
         return Runs(pair, op, formats, self._note(pair, matmul, rule), refusal)
 

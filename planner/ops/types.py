@@ -65,9 +65,7 @@ class Tensor:
 
     def bytes(self, load: Load) -> Number:
         """Bytes it takes in HBM under a load."""
-        if self.handle:
-            return 0
-        return load.elements(self.shape) * bytes_per_element(self.dtype)
+        return 0 if self.handle else load.elements(self.shape) * bytes_per_element(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,10 @@ class Formats:
     """What hidden size and width of a routed expert are padded to multiples of."""
     states: str = ""
     """What recurrent states are kept in; empty where operators say it themselves."""
+    call_s: float = 0.0
+    """Host time of a call of the kernel outside graphs; 0 where it is that of any launch."""
+    scales: str = "token"
+    """Of FP8 activations: one for a `tensor` or for each `token`."""
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,7 @@ def _step_time(solved: SolvedStep, rule_sets: dict[str, RuleSetTime]) -> StepTim
         solved.solver.micro.count,
         chosen.timeline.waiting_s,
         _scatter(solved) if spread and low_s is not None else "",
+        sum(run.times * kernel.called_s for run in chosen.runs for kernel in run.kernels),
     )
 
 

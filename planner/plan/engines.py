@@ -24,7 +24,7 @@ def engine_of(question: Question, formats: Formats, kind: str) -> Engine:
         tuple(parallel.model_dump().values()),
         (deployment.speculation.tokens if deployment.speculation else None, question.drafting),
         (layer, states),
-        (formats.weights, formats.matmul, formats.activations, formats.kv_cache),
+        (formats.weights, formats.matmul, formats.activations, formats.kv_cache, formats.scales),
     )
 
     def make() -> tuple[GpuSpec, Engine]:

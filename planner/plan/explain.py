@@ -6,7 +6,8 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 
-from planner.capture.solve import Kernel, tiling_of
+from planner.capture.solve import Kernel
+from planner.capture.work import tiling_of
 from planner.cost.adjust import MeasuredEstimator
 from planner.cost.estimate import CalibratedEstimator
 from planner.cost.estimator import Estimator, roofline_s

@@ -37,6 +37,8 @@ def described(scheme: Scheme) -> str:
         f"weights {formats.weights}, GEMMs {formats.matmul}, activations {formats.activations}, "
         f"KV cache {formats.kv_cache}"
     )
+    if formats.scales != "token":
+        said += ", one scale of activations"
     found: dict[str, list[str]] = {}
     for module in scheme.modules:
         weights, matmul = module.asked
@@ -54,6 +56,8 @@ def hashed(scheme: Scheme) -> list[object]:
         formats.activations,
         formats.kv_cache,
     ]
+    if formats.scales != "token":
+        found.append(formats.scales)
     if scheme.modules:
         found.append(
             [

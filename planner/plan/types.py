@@ -77,6 +77,8 @@ class StepTime:
     scatter: str = ""
     """Whose whole runs the interval holds the scatter of; empty where it is of kernels alone, or of
     runs on this machine."""
+    called_s: float = 0.0
+    """What calling its kernels takes the host beyond launches, were there no graph."""
 
 
 @dataclass(frozen=True)

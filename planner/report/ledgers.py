@@ -85,11 +85,12 @@ def _limits(plan: Plan) -> list[str]:
     """T_loop and T_graph, between which the recurrence of two clocks lies."""
     work_s, fixed = plan.totals.roofline_s, plan.step.fixed_s
     kernels = plan.step.modes[plan.step.mode].kernels
-    launch_s, replay_s = fixed["launch_s"], fixed["replay_s"]
+    launch_s, replay_s, called_s = fixed["launch_s"], fixed["replay_s"], plan.step.called_s
+    form, calls = ("", "") if not called_s else (" + t_calls", f" + {show_seconds(called_s)}")
     loop = (
-        f"T_loop = T + N·t_launch = {show_seconds(work_s)} + {kernels:,} × {show_seconds(launch_s)}"
-        f" = {show_seconds(work_s + kernels * launch_s)}: the limit of a host that never runs ahead"
-        " of the GPU."
+        f"T_loop = T + N·t_launch{form} = {show_seconds(work_s)} + {kernels:,} × "
+        f"{show_seconds(launch_s)}{calls} = {show_seconds(work_s + kernels * launch_s + called_s)}:"
+        " the limit of a host that never runs ahead of the GPU."
     )
     graph = (
         f"T_graph = T + t_once = {show_seconds(work_s)} + {show_seconds(replay_s)} = "

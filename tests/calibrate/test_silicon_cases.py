@@ -51,7 +51,8 @@ def test_a_plain_row_is_fixed_lengths_in_16_bit(case):
 def test_inferencex_draws_lengths_and_follows_its_scripts(case):
     """NVIDIA's FP8 checkpoint under TensorRT-LLM: a scale a tensor, KV cache in FP8."""
     found = case(**inferencex("trtllm", "meta-llama/Llama-3.1-70B", "fp8", backend_version=""))
-    assert found["precision"] == {"weights": "fp8", "activations": "fp8", "kv_cache": "fp8"}
+    wanted = {"weights": "fp8", "activations": "fp8", "scales": "tensor", "kv_cache": "fp8"}
+    assert found["precision"] == wanted
     assert found["workload"]["spread"] == 0.2
     assert found["backend"] == {
         "name": "tensorrt-llm",
@@ -199,12 +200,29 @@ def test_minimax_is_served_as_its_scripts_have_it(case, *, version, gemm, flags,
     assert found["memory"] == {"utilization": share}
 
 
+def test_llama_is_served_on_blackwell_as_its_scripts_have_it(case):
+    """70b_{fp8,fp4}_b200_docker.sh, and 70b_fp8_h200_slurm.sh without its compilation-config."""
+    model, every = "meta-llama/Llama-3.1-70B", {"max_model_len": 1024 + 128 + 256}
+    every |= {"async_scheduling": True, "max_num_batched_tokens": 8192}
+    fused = {"fuse_allreduce_rms": True, "fuse_attn_quant": True}
+    fused |= {"custom_ops": "+rms_norm,+quant_fp8", "cudagraph_mode": "FULL_DECODE_ONLY"}
+    for system, flags in (("b200_sxm", every | fused), ("h200_sxm", every)):
+        found = case(**inferencex("vllm", model, "fp8", system=system, backend_version=""))
+        assert found["backend"]["flags"] == flags
+        assert found["precision"]["scales"] == "tensor"
+
+
 @pytest.mark.parametrize(
     ("system", "version", "flags"),
     [
         ("h200_sxm", "0.11.2", {"cudagraph_mode": "PIECEWISE"}),
         ("h200_sxm", "0.18.0", {"max_cudagraph_capture_size": 2048, "mxfp4_use_marlin": True}),
         ("b200_sxm", "0.15.1", {"max_cudagraph_capture_size": 2048, "fuse_allreduce_rms": True}),
+        (
+            "b200_sxm",
+            "0.11.0",
+            {"cudagraph_mode": "PIECEWISE", "fuse_allreduce_rms": True, "custom_ops": "+rms_norm"},
+        ),
     ],
 )
 def test_gpt_oss_is_served_as_its_scripts_have_it(case, *, system, version, flags):

@@ -31,7 +31,7 @@ FACTS = {
     "pipeline",
     "expert",
 }
-FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step"}
+FACTS |= {"data", "peer_to_peer", "weights", "matmul", "activations", "kv_cache", "step", "scales"}
 FACTS |= {"experts", "top_k", "expert_shape", "context", "prefill_context", "speculates", "layer"}
 FACTS |= {"verified", "drafts", "states"}
 PARTS = {"attention.scores", "attention.mask", "attention.softmax", "attention.values"}

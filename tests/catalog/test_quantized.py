@@ -64,8 +64,8 @@ def runs(weights: str, matmul: str, gpu: str, engine: str):
         ("int8 bf16", "rtx-3090", "vllm", "bf16 Marlin"),
         ("int8 int8", "a100-80gb-sxm", "vllm", "int8 CUTLASS scaled_mm"),
         # FP4 units from Blackwell on
-        ("nvfp4 nvfp4", "b200-sxm", "vllm", "nvfp4 FlashInfer or CUTLASS"),
-        ("nvfp4 nvfp4", "rtx-5090", "vllm", "nvfp4 FlashInfer or CUTLASS"),
+        ("nvfp4 nvfp4", "b200-sxm", "vllm", "nvfp4 FlashInfer (mm_fp4)"),
+        ("nvfp4 nvfp4", "rtx-5090", "vllm", "nvfp4 FlashInfer (mm_fp4)"),
         ("nvfp4 nvfp4", "h100-sxm", "vllm", "bf16 Marlin W4A16"),
         ("nvfp4 nvfp4", "a100-80gb-sxm", "vllm", "bf16 Marlin W4A16"),
         ("mxfp4 bf16", "a100-80gb-sxm", "vllm", "bf16 Marlin W4A16"),
@@ -83,6 +83,28 @@ def test_a_turing_card_runs_four_bits_by_marlin_since_that_reads_them():
     for version, kernel in (("0.10", "AWQ GEMM"), ("0.26", "Marlin")):
         asked = question("qwen2.5-7b-instruct", "t4", f"vllm, version: '{version}'", precision)
         assert scheme_of(asked).formats.kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("scales", "gpu", "version", "kernel", "call_s", "share"),
+    [
+        # pull 22895 brought FlashInfer's, for one scale of all activations; by 0.25 it is slow
+        ("tensor", "b200-sxm", "0.10.1", "CUTLASS scaled_mm", 0.0, 1.0),
+        ("tensor", "b200-sxm", "0.11.0", "FlashInfer (bmm_fp8)", 200e-6, 1.0),
+        ("tensor", "b200-sxm", "0.26", "FlashInfer (bmm_fp8)", 200e-6, 0.433),
+        ("tensor", "rtx-5090", "0.26", "FlashInfer (bmm_fp8)", 200e-6, 1.0),
+        ("tensor", "h100-sxm", "0.26", "CUTLASS scaled_mm", 0.0, 1.0),
+        ("token", "b200-sxm", "0.26", "CUTLASS scaled_mm", 0.0, 1.0),
+    ],
+)
+def test_one_scale_of_all_activations_takes_flashinfer_on_blackwell(
+    scales, gpu, version, kernel, call_s, share
+):
+    precision = f"weights: fp8, activations: fp8, scales: {scales}"
+    engine = f"vllm, version: '{version}'"
+    found = scheme_of(question("llama-3.1-8b-instruct", gpu, engine, precision)).formats
+    assert (found.kernel, found.matrix_share) == (kernel, share)
+    assert found.call_s == pytest.approx(call_s)
 
 
 @pytest.mark.parametrize(

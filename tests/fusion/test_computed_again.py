@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from thoroughness import many
 
 from planner.capture.layout import Slot, layout
-from planner.capture.solve import Problem, worked
+from planner.capture.solve import Problem
+from planner.capture.work import worked
 from planner.capture.types import FixedCosts
 from planner.cost.annotate import annotate
 from planner.cost.estimator import RooflineEstimator

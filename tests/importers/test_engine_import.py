@@ -202,6 +202,41 @@ def test_a_pass_of_the_compiler_is_a_flag_and_a_size_not_carried_over_is_listed(
 
 
 @pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        ('["+quant_fp8", "+rms_norm"]', {"custom_ops": "+rms_norm,+quant_fp8"}),
+        ('["all"]', {"custom_ops": "+rms_norm,+quant_fp8"}),
+        ('["+rms_norm"]', {"custom_ops": "+rms_norm"}),
+        ('["none"]', None),
+        ('["+silu_and_mul"]', None),
+        ('["+quant_fp8"]', None),
+        ("0", None),
+    ],
+)
+def test_custom_ops_are_a_list_of_which_two_operators_count(given, flags):
+    found = imported(f"vllm serve Qwen/Qwen3-8B -O '{{\"custom_ops\": {given}}}'")
+    assert found.data["backend"].get("flags") == flags
+    listed = [row.kind for row in found.rows if "custom" in row.word or "O" in row.word]
+    assert listed == ["set" if flags else "silent" if "none" in given else "unmodelled"]
+
+
+def test_the_recipe_of_llama_on_blackwell_is_read_whole():
+    """vLLM's recipe of 2025 for B200, as issue 25689 quotes it, in words that passes had then."""
+    passes = '"enable_fi_allreduce_fusion": true, "enable_attn_fusion": true, "enable_noop": true'
+    ops, mode = '["+quant_fp8", "+rms_norm"]', '"FULL_DECODE_ONLY"'
+    config = f'{{"pass_config": {{{passes}}}, "custom_ops": {ops}, "cudagraph_mode": {mode}}}'
+    found = imported(f"vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --compilation-config '{config}'")
+    assert found.data["precision"]["scales"] == "tensor"
+    assert found.data["backend"]["flags"] == {
+        "fuse_allreduce_rms": True,
+        "fuse_attn_quant": True,
+        "custom_ops": "+rms_norm,+quant_fp8",
+        "cudagraph_mode": "FULL_DECODE_ONLY",
+    }
+    assert {row.kind for row in found.rows} <= {"set", "silent"}
+
+
+@pytest.mark.parametrize(
     ("words", "precision"),
     [
         # quantised anew, of a checkpoint in FP8; and that checkpoint under a longer name
@@ -221,6 +256,8 @@ def test_a_pass_of_the_compiler_is_a_flag_and_a_size_not_carried_over_is_listed(
         ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", {"weights": "int4"}),
         ("nvidia/Llama-3.3-70B-Instruct-FP4", {"weights": "nvfp4", "activations": "nvfp4"}),
         ("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8-dynamic", {"weights": "fp8", "activations": "fp8"}),
+        # NVIDIA's hold the scale of activations
+        ("nvidia/Llama-3.1-8B-Instruct-FP8", {"weights": "fp8", "activations": "fp8", "scales": "tensor"}),
     ],
 )  # fmt: skip
 def test_formats_come_from_flags_and_from_the_models_name(words, precision):

@@ -154,6 +154,60 @@ def test_a_slow_host_makes_eager_decode_the_sum_of_its_launches():
     assert found.step.time_s == pytest.approx(launches * 50e-6, rel=0.02)
 
 
+STATIC = "{weights: fp8, activations: fp8, scales: tensor, kv_cache: fp8}"
+
+
+def test_a_kernel_that_is_looked_for_at_each_call_holds_an_eager_host_up():
+    """FlashInfer's FP8 products take 200 us to call, four a layer of 32; all else 1 us a launch.
+
+    The LM head stays BF16. The device is done with each long before.
+    """
+    backend = "{name: vllm, version: '0.15', flags: {enforce_eager: true}}"
+    found = plan(gpu="b200-sxm", backend=backend, precision=STATIC, host="{launch: 1 us}")
+    others = found.step.modes["eager"].launches - 4 * 32
+    assert found.step.time_s == pytest.approx(others * 1e-6 + 4 * 32 * 200e-6, rel=0.02)
+
+
+def test_a_graph_calls_nothing():
+    """Captured, the same products take as long whoever would have chosen them."""
+    backend = "{name: vllm, version: '0.15'}"
+    token = STATIC.replace("tensor", "token")
+    times = [
+        plan(gpu="b200-sxm", backend=backend, precision=each).step.time_s
+        for each in (STATIC, token)
+    ]
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "version", "ops", "scales", "expected"),
+    [
+        # add·norm·quant, QKV, RoPE, cache write, attention·quant, O, add·norm·quant, gate-up,
+        # act·mul·quant, down: ten, as Inductor fuses them
+        (1, "0.11", "none", "tensor", 10),
+        # norms apart from their quantisation, and the product's too
+        (1, "0.11", '"+rms_norm,+quant_fp8"', "tensor", 13),
+        # Inductor still fuses what only quantises, the norm before it being closed to it
+        (1, "0.11", "+rms_norm", "tensor", 12),
+        # both all-reduces take add, norm and quantisation along, the product's stays apart
+        (2, "0.11", '"+rms_norm,+quant_fp8"', "tensor", 11),
+        (2, "0.12", "none", "tensor", 10),
+        # a scale that is found for each token is found after the norm
+        (2, "0.12", "none", "token", 12),
+    ],
+)
+def test_custom_ops_decide_what_is_fused_with_fp8(tensor, version, ops, scales, expected):
+    """vLLM pull 21069: the all-reduce takes quantisation along where its scale is known before."""
+    flags = f"{{custom_ops: {ops}, fuse_attn_quant: true, fuse_allreduce_rms: true}}"
+    count = kernels_a_layer(
+        gpu="b200-sxm",
+        backend=f"{{name: vllm, version: '{version}', flags: {flags}}}",
+        parallel=f"{{tensor: {tensor}}}",
+        precision=STATIC.replace("tensor", scales),
+    )
+    assert count == expected
+
+
 def test_flash_attention_moves_no_scores():
     """Decode, one layer, batch 8, context 512: Q and O are 8·4096 elements, K and V 8·512·1024 each."""
     found = plan()

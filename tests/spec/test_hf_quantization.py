@@ -118,9 +118,34 @@ def test_a_method_becomes_formats(config, said):
     found = imported(config)
     names = ("weights", "activations", "kv_cache")
     wanted = {name: word for name, word in zip(names, said, strict=True) if word}
-    assert found.data["quantization"] == wanted
+    told = {name: word for name, word in found.data["quantization"].items() if name != "scales"}
+    assert told == wanted
     assert found.data["weights"] == "bf16"
     assert found.notes == ()
+
+
+WHOLE = scheme(8, "float", strategy="tensor")
+
+
+@pytest.mark.parametrize(
+    ("config", "scales"),
+    [
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "tensor"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"}, None),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, None),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, "tensor"),
+        ({"quant_method": "fp8", "activation_scheme": "dynamic"}, None),
+        (compressed(WHOLE, {**WHOLE, "dynamic": False}), "tensor"),
+        (compressed(WHOLE, {**WHOLE, "dynamic": True}), None),
+        # vLLM's kernels for one scale need one of the weights too
+        (compressed(scheme(8, "float"), {**WHOLE, "dynamic": False}), None),
+        (quark(E4M3, {**E4M3, "is_dynamic": False}), "tensor"),
+        (quark(E4M3, {**E4M3, "is_dynamic": True}), None),
+        (quark(MX, MX), None),
+    ],
+)
+def test_one_scale_of_all_activations_is_told_where_it_lies_in_the_checkpoint(config, scales):
+    assert imported(config).data["quantization"].get("scales") == scales
 
 
 @pytest.mark.parametrize(
@@ -247,7 +272,7 @@ WIDE_ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
         ),
         (
             quark(E4M3, E4M3, {"*mlp*": {"weight": MX, "input_tensors": MX}}, exclude=["*self_attn*"]),
-            {"weights": "fp8", "activations": "fp8", "ignore": WIDE_ATTENTION,
+            {"weights": "fp8", "activations": "fp8", "scales": "tensor", "ignore": WIDE_ATTENTION,
              "modules": [{"match": ["gate_proj", "up_proj", "down_proj"], "weights": "mxfp4", "activations": "mxfp4"}]},
         ),
         (

@@ -88,13 +88,13 @@ class Fields:
 
     def _turn(self, given: Given, effect: Turns) -> None:
         try:
-            on = effect.says(given.text)
+            value = effect.says(given.text)
         except ValueError as error:
             self._note(given, "unmodelled", str(error))
             return
-        if on:
-            self.flags[effect.flag] = True
-            self._note(given, "set", f"backend.flags.{effect.flag}: true")
+        if value:
+            self.flags[effect.flag] = value
+            self._note(given, "set", _becomes(f"backend.flags.{effect.flag}", value))
         else:
             self._note(given, "silent", _SILENT)
 

@@ -30,6 +30,8 @@ class Found:
     """Whether the catalogue says how its checkpoint is quantised."""
     experts: bool = False
     """Whether the catalogue's model has routed experts."""
+    scaled: bool = False
+    """Whether FP8 activations would have one scale in the checkpoint: in NVIDIA's repositories."""
 
 
 def find(text: str, catalog: Catalog) -> Found:
@@ -39,7 +41,8 @@ def find(text: str, catalog: Catalog) -> Found:
     model = next((model for model in models if model.name == found.name), None)
     stored = model.quantization if model else None
     weights = stored.weights if stored else None
-    found = replace(found, experts=model is not None and "experts" in model.dims)
+    experts = model is not None and "experts" in model.dims
+    found = replace(found, experts=experts, scaled=text.lower().startswith("nvidia/"))
     if weights and found.formats and operand(weights) == operand(found.formats[0]):
         return replace(found, quantized=True, formats=None, note=None)
     return replace(found, quantized=stored is not None)

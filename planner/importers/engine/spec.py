@@ -200,7 +200,8 @@ class _Spec:
         weights, operands = method or (dtype, dtype)
         if method and operands is None:
             operands = dtype
-        found = {"weights": weights, "activations": operands, "kv_cache": cache}
+        scales = "tensor" if self.model.scaled and weights == operands == "fp8" else None
+        found = {"weights": weights, "activations": operands, "scales": scales, "kv_cache": cache}
         given = {name: value for name, value in found.items() if value}
         return {"precision": given} if given else {}
 

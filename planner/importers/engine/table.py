@@ -31,13 +31,14 @@ class Flag:
 
 @dataclass(frozen=True)
 class Turns:
-    """Turns a flag of the catalogue on where its value says so, and else changes nothing.
+    """Turns a flag of the catalogue where its value says so, and else changes nothing.
 
-    ``says`` raises ValueError with a sentence where the value leaves it open.
+    ``says`` tells what to, True for on; it raises ValueError with a sentence where the value leaves
+    it open.
     """
 
     flag: str
-    says: Callable[[str], bool]
+    says: Callable[[str], str | bool | None]
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,11 @@ def unmodelled(why: str, words: str, shape: Shape = "value") -> Iterable[tuple[s
 
 
 def options_of(line: Line, backend: BackendSpec) -> dict[str, Option]:
-    """All options of an engine: fields of a deployment first, then flags of the catalogue."""
-    fields = {name: each for name, each in line.options.items() if isinstance(each.effect, Field)}
-    return {**line.options, **_described(backend), **fields}
+    """All options of an engine: what is read in a way of its own first, then other flags of the
+    catalogue.
+    """
+    own = {n: each for n, each in line.options.items() if isinstance(each.effect, Field | Turns)}
+    return {**line.options, **_described(backend), **own}
 
 
 def _described(backend: BackendSpec) -> dict[str, Option]:

@@ -5,6 +5,7 @@ Source: vLLM 0.10 to 0.26, `engine/arg_utils.py` and `entrypoints/openai/cli_arg
 
 from __future__ import annotations
 
+from planner.importers.engine.custom_ops import custom_ops
 from planner.importers.engine.items import no_items
 from planner.importers.engine.precision import cache, method, wide
 from planner.importers.engine.table import (
@@ -48,6 +49,16 @@ register(
                         "batch-size": Field("workload.batch", size),
                         "compilation-config|O|cc": Nested(),
                         "limit-mm-per-prompt": Turns("language_model_only", no_items),
+                        "compilation-config.custom-ops|compilation-config.custom-ops+": Turns(
+                            "custom_ops", custom_ops
+                        ),
+                        # what passes were called until 0.12
+                        "compilation-config.pass-config.enable-fi-allreduce-fusion": Turns(
+                            "fuse_allreduce_rms", truth
+                        ),
+                        "compilation-config.pass-config.enable-attn-fusion": Turns(
+                            "fuse_attn_quant", truth
+                        ),
                         "config": Included(),
                     }
                 ),
@@ -111,6 +122,10 @@ register(
                     "collect-detailed-traces show-hidden-metrics-for-version ssl-ca-certs "
                     "ssl-cert-reqs "
                     "ignore-patterns pt-load-map-location numa-bind-nodes numa-bind-cpus"
+                ),
+                *silent(
+                    "compilation-config.pass-config.enable-noop "
+                    "compilation-config.pass-config.eliminate-noops"
                 ),
                 *silent("allowed-origins allowed-methods allowed-headers middleware", "many"),
                 *silent(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from planner.dtypes import DType
 from planner.registry import Registry
 from planner.spec.hf.fields import Config
+from planner.spec.kinds.precision import Scales
 
 GROUP = 128
 _GROUPED: dict[int, DType] = {128: "int4", 64: "int4_g64", 32: "int4_g32"}
@@ -35,6 +36,8 @@ class Stored:
     """Format of the linear layers; None for one that no spec can name."""
     activations: DType | None = None
     """What the engine narrows the operands of the GEMMs to; None for 16 bit."""
+    scales: Scales | None = None
+    """Of FP8 activations, where they are one for all that lies in the checkpoint."""
     kv_cache: DType | None = None
     kept: tuple[str, ...] = ()
     """Patterns of modules that stay wide, as the checkpoint names them."""
@@ -122,9 +125,9 @@ def awq(config: Config) -> Stored:
 def fp8(config: Config) -> Stored:
     """FP8 weights and activations, scaled per tensor or per block of `weight_block_size`."""
     config.get("fmt")
-    config.get("activation_scheme")
+    static = config.text("activation_scheme") == "static"
     kept = config.texts(config.first("modules_to_not_convert", "ignored_layers"))
-    found = Stored("fp8", "fp8", kept=kept)
+    found = Stored("fp8", "fp8", scales="tensor" if static else None, kept=kept)
     block = config.get("weight_block_size")
     if block is not None:
         _block(config, block, found)

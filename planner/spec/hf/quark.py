@@ -65,6 +65,9 @@ def _scheme(config: Config) -> Stored:
     weights, operands = _first(config, "weight"), _first(config, "input_tensors")
     found = Stored(_format(weights) if weights else None, _format(operands) if operands else None)
     size = weights.get("group_size") if weights else None
+    whole = [part and part.get("qscheme") == "per_tensor" for part in (weights, operands)]
+    if operands and all(whole) and not operands.get("is_dynamic"):
+        found.scales = "tensor"
     return grouped(found, size if type(size) is int else None)
 
 

@@ -35,6 +35,8 @@ def quantization(
     said: dict[str, Any] = {"weights": found.weights}
     if found.activations:
         said["activations"] = found.activations
+    if found.scales and found.activations == "fp8":
+        said["scales"] = found.scales
     if found.kv_cache:
         said["kv_cache"] = found.kv_cache
     kept = _kept(found, layers)

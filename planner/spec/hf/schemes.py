@@ -25,6 +25,8 @@ _ALGORITHMS: dict[str, tuple[DType, DType | None]] = {
 Source: vLLM model_executor/layers/quantization/modelopt.py, QUANT_ALGOS and
 ModelOptFp8PbWoLinearMethod.
 """
+_STATIC = "FP8"
+"""The algorithm whose activations have one scale for all, which ModelOpt finds ahead."""
 _CACHES: dict[str, DType] = {"FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}
 _CLASS = re.compile(r"[A-Z]\w*")
 """A class of modules as a target, which means every layer of it: ``Linear``."""
@@ -63,6 +65,8 @@ def _group(group: Config) -> Stored:
         found.notes.append(f"scales of FP8 weights, one per {size}, are not counted")
     for key in ("symmetric", "dynamic", "observer", "actorder", "block_structure"):
         weights.get(key)
+    if operands and strategy == operands.text("strategy") == "tensor":
+        found.scales = None if operands.get("dynamic") else "tensor"
     if strategy == "block" and found.weights == "fp8":
         found.weights = "fp8_block"
     return grouped(found, size if type(size) is int else None)
@@ -146,7 +150,7 @@ def modelopt(config: Config) -> Stored:
     elif algorithm is None or algorithm == "MIXED_PRECISION":
         found = _groups(inner)
     elif word := _algorithm(inner):
-        found = Stored(*_ALGORITHMS[word])
+        found = Stored(*_ALGORITHMS[word], scales="tensor" if word == _STATIC else None)
     else:
         return Stored()
     found.kept = kept

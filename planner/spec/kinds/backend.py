@@ -14,7 +14,7 @@ from planner.spec.kinds.host import HostSpec
 from planner.spec.kinds.loops import LoopRule
 from planner.spec.kinds.reserve import ReserveSpec
 from planner.spec.kinds.serving import ServingSpec
-from planner.spec.quantity import Bytes
+from planner.spec.quantity import Bytes, Seconds
 
 
 class FlagSpec(Spec):
@@ -142,6 +142,12 @@ class FormatRule(Spec):
     )
     matrix_share: float = Field(
         1.0, gt=0, le=1, description="Most of the matrix peak that the kernel's instructions reach"
+    )
+    call: Seconds = Field(
+        0.0,
+        ge=0,
+        description="Host time of a call outside CUDA Graphs, its launch included, where that is"
+        " more than `host.launch`: kernels that are chosen anew at each call",
     )
     pad_hidden: int = Field(
         1, ge=1, description="What the hidden size of routed experts is padded to multiples of"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -46,6 +46,10 @@ Layers = Annotated[str, BeforeValidator(_text), AfterValidator(_range)]
 """A layer's number, or the first and the last of some: `0..2`."""
 
 
+Scales = Literal["token", "tensor"]
+"""Of FP8 activations: found anew for each token, or one for all that lies in the checkpoint."""
+
+
 class ModuleFormats(Spec):
     """Formats of some modules, where they are not the model's. The first that matches counts."""
 
@@ -76,6 +80,11 @@ class Quantization(Spec):
     activations: DType | None = Field(
         None, description="Operands of the GEMMs; by default 16 bit (weight-only)"
     )
+    scales: Scales | None = Field(
+        None,
+        description="Of FP8 activations: `tensor`, one for all that lies in the checkpoint (as in"
+        " NVIDIA's), or `token`, found anew for each token, by default",
+    )
     kv_cache: DType | None = Field(None, description="By default 16 bit")
     ignore: tuple[ModulePattern, ...] = Field(
         (), description="Modules left in the model's `weights` format, patterns as `match`"
@@ -91,6 +100,11 @@ class Precision(Spec):
     weights: DType | None = Field(None, description="By default the checkpoint's")
     activations: DType | None = Field(
         None, description="Operands of the GEMMs; by default the checkpoint's, else 16 bit"
+    )
+    scales: Scales | None = Field(
+        None,
+        description="Of FP8 activations: `tensor`, one for all that lies in the checkpoint, or"
+        " `token`, found anew for each token; by default the checkpoint's, else `token`",
     )
     kv_cache: DType | None = Field(
         None, description="By default the checkpoint's, else as the activations' 16 bit"
