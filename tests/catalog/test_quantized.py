@@ -98,7 +98,7 @@ def test_a_turing_card_runs_four_bits_by_marlin_since_that_reads_them():
     ],
 )
 def test_one_scale_of_all_activations_takes_flashinfer_on_blackwell(
-    scales, gpu, version, kernel, call_s, share
+    *, scales, gpu, version, kernel, call_s, share
 ):
     precision = f"weights: fp8, activations: fp8, scales: {scales}"
     engine = f"vllm, version: '{version}'"

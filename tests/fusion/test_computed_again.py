@@ -11,8 +11,8 @@ from thoroughness import many
 
 from planner.capture.layout import Slot, layout
 from planner.capture.solve import Problem
-from planner.capture.work import worked
 from planner.capture.types import FixedCosts
+from planner.capture.work import worked
 from planner.cost.annotate import annotate
 from planner.cost.estimator import RooflineEstimator
 from planner.cost.flow import flow_of

@@ -225,7 +225,9 @@ def test_the_recipe_of_llama_on_blackwell_is_read_whole():
     passes = '"enable_fi_allreduce_fusion": true, "enable_attn_fusion": true, "enable_noop": true'
     ops, mode = '["+quant_fp8", "+rms_norm"]', '"FULL_DECODE_ONLY"'
     config = f'{{"pass_config": {{{passes}}}, "custom_ops": {ops}, "cudagraph_mode": {mode}}}'
-    found = imported(f"vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --compilation-config '{config}'")
+    found = imported(
+        f"vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 --compilation-config '{config}'"
+    )
     assert found.data["precision"]["scales"] == "tensor"
     assert found.data["backend"]["flags"] == {
         "fuse_allreduce_rms": True,

@@ -25,4 +25,4 @@ def custom_ops(text: str) -> str | None:
         if asked:
             raise ValueError(f"{_QUANT} without {_NORM} is not described")
         return None
-    return ",".join((_NORM, _QUANT)) if _QUANT in asked else _NORM
+    return f"{_NORM},{_QUANT}" if _QUANT in asked else _NORM
