@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.dtypes import DType, is_quantized, operand
 from planner.errors import Fault, SpecError
@@ -19,6 +19,8 @@ from planner.spec.types import (
     layer_numbers,
 )
 
+_STATIC = ("fp8", "fp8")
+"""The pair whose activations may have one scale for all; blocks have theirs by 128 elements."""
 _CACHE_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "nvfp4")
 
 
@@ -33,7 +35,7 @@ class Asked:
     kv_cache: str
     modules: tuple[Module, ...]
     scales: str = "token"
-    """Of FP8 activations."""
+    """Of FP8 activations; `token` where no module has any."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -71,8 +73,9 @@ def asked(deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec) -> Asked:
         faults.append(place.at("kv_cache").fault(f"no engine caches in {cache}", hint))
     if faults:
         raise SpecError(faults)
-    scales = mine.scales or (own and made.scales) or "token"
-    return Asked(rules.pair, wide, cache, tuple(modules), scales)
+    found = Asked(rules.pair, wide, cache, tuple(modules))
+    scales = mine.scales or (own and made.scales) or found.scales
+    return replace(found, scales=scales) if _STATIC in found.pairs else found
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,11 @@ class Scheme:
     """By formats asked for and operator; an operator without entries runs as linears do."""
     cache_note: str | None = None
 
+    @property
+    def one_scale(self) -> bool:
+        """Whether FP8 activations of any module have one scale for all."""
+        return any(runs.formats.scales == "tensor" for runs in self.running)
+
     def layered(self, layer: int) -> tuple[int, ...]:
         """Which of the rules that name layers hold in one, by position."""
         return tuple(

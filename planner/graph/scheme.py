@@ -109,8 +109,9 @@ class _Running:
             message = f"{self.gpu.title} has no matrix rate for {matmul}"
             self.faults.append(self.place.fault(message, hint))
         states = self.engine.states
-        wide, scales = self.asked.wide, self.asked.scales
-        formats = Formats(weights, matmul, wide, cache, states=states, scales=scales)
+        formats = Formats(weights, matmul, self.asked.wide, cache, states=states)
+        if weights == matmul == "fp8":
+            formats = replace(formats, scales=self.asked.scales)
         if rule:
             formats = replace(
                 formats,

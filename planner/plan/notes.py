@@ -46,6 +46,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
+    found += _scales(prepared)
     found += _towers(prepared, solved.engine)
     found += _crowded(question)
     found += _uncaptured(solved)
@@ -58,6 +59,13 @@ def notes(
     found += _other_runs(prepared, solved.engine)
     found += _gaps(solved, ideal)
     return tuple(dict.fromkeys(found))
+
+
+def _scales(prepared: Prepared) -> Iterator[str]:
+    if prepared.question.deployment.precision.scales == "tensor" and not prepared.scheme.one_scale:
+        yield (
+            "precision.scales is of FP8 activations that meet FP8 weights: no product here has such"
+        )
 
 
 def _towers(prepared: Prepared, engine: Engine) -> Iterator[str]:

@@ -37,7 +37,7 @@ def described(scheme: Scheme) -> str:
         f"weights {formats.weights}, GEMMs {formats.matmul}, activations {formats.activations}, "
         f"KV cache {formats.kv_cache}"
     )
-    if formats.scales != "token":
+    if scheme.one_scale:
         said += ", one scale of activations"
     found: dict[str, list[str]] = {}
     for module in scheme.modules:
@@ -56,8 +56,8 @@ def hashed(scheme: Scheme) -> list[object]:
         formats.activations,
         formats.kv_cache,
     ]
-    if formats.scales != "token":
-        found.append(formats.scales)
+    if scheme.one_scale:
+        found.append("tensor")
     if scheme.modules:
         found.append(
             [

@@ -108,6 +108,27 @@ def test_one_scale_of_all_activations_takes_flashinfer_on_blackwell(
 
 
 @pytest.mark.parametrize(
+    ("precision", "gpu", "counts"),
+    [
+        ("weights: fp8, activations: fp8", "b200-sxm", True),
+        ("modules: [{match: down_proj, weights: fp8, activations: fp8}]", "b200-sxm", True),
+        # blocks have a scale for 128 elements; an A100 multiplies no FP8 (Marlin widens the weights)
+        ("weights: fp8_block, activations: fp8", "b200-sxm", False),
+        ("weights: fp8, activations: fp8", "a100-80gb-sxm", False),
+        ("weights: fp8", "b200-sxm", False),
+        ("weights: bf16", "b200-sxm", False),
+    ],
+)
+def test_scales_count_where_fp8_meets_fp8_alone_and_a_plan_says_where_nothing_does(
+    precision, gpu, counts
+):
+    asked = question("llama-3.1-8b-instruct", gpu, precision=f"{precision}, scales: tensor")
+    said = [note for note in assemble(asked).notes if note.startswith("precision.scales")]
+    assert scheme_of(asked).one_scale is counts
+    assert (not said) is counts
+
+
+@pytest.mark.parametrize(
     ("precision", "gpu", "engine", "sentence"),
     [
         ("weights: int8, activations: int8", "b200-sxm", "vllm", "no INT8 products from"),
