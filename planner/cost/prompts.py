@@ -134,9 +134,9 @@ def _share_behind(sizes: Sizes, queries: Queries) -> float:
 
 def _travelling(sizes: Sizes, heights: int, at_once: int, behind: float) -> tuple[float, float]:
     """Parts, and in which share of the time they become complete: a cluster's rows one tile after
-    another, or columns at the end.
+    another, or columns of the projection at the end.
     """
-    waves = math.ceil(heights / at_once)
-    if waves > 1:
+    waves, columns = math.ceil(heights / at_once), sizes.width(sizes.flow.chained)
+    if waves > 1 or not columns:
         return float(waves), 1.0
-    return sizes.pieces(heights, sizes.width(sizes.flow.chained)), behind
+    return sizes.pieces(heights, columns), behind

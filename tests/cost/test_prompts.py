@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from thoroughness import many
 
 from planner.cost.prompts import Queries
-from planner.ops.types import SequenceGroup
-from tests.cost.test_around import BEHIND, rank, tile
+from planner.ops.types import Formats, SequenceGroup
+from tests.cost.test_around import BEHIND, LLAMA, rank, tile
 from tests.cost.test_fitting import KIB, MIB, gpu
 
 REDUCED = ("o_proj", "o_proj.all_reduce", "attention_residual")
@@ -63,6 +63,19 @@ def test_more_and_smaller_tiles_hide_more_of_a_sum_over_ranks():
     block = rank("llama-3.1-70b-instruct", 8)
     found = tile(REDUCED, 1, "h100-sxm", block, new=8192, keys=8192)
     assert (found.rows, found.blocks, found.pieces, found.last) == (32, 8, 16, 1)
+
+
+def test_rows_without_a_projection_behind_them_are_complete_wave_by_wave():
+    """Llama-3.1-8B on four ranks in dynamic FP8, prompts of 2,000 tokens on H200: rows are
+    quantised and nothing is multiplied behind them. 64 tokens are 32 tiles a prompt; clusters of
+    two are 66 at once, of four 33. Four prompts are two waves of 64, two of 32.
+    """
+    block = rank(LLAMA, 4, Formats("fp8", "fp8", "bf16", "bf16"))
+    found = tile(("attended.quant",), 4, "h200-sxm", block, new=2000, keys=2000)
+    assert (found.rows, found.columns, found.blocks) == (64, 8 * 128, 2)
+    assert (found.pieces, found.last, found.share) == (2, 1, pytest.approx(64 / 66))
+    fewer = tile(("attended.quant",), 2, "h200-sxm", block, new=2000, keys=2000)
+    assert (fewer.rows, fewer.blocks, fewer.pieces) == (64, 4, 2)
 
 
 @settings(max_examples=many(15, 200), deadline=None)
