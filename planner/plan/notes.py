@@ -46,8 +46,7 @@ def notes(
             f"{question.gpu.title} has no peer-to-peer link: all-reduces pass through host memory "
             "and take longer than the link rate says"
         )
-    found += _scales(prepared)
-    found += _towers(prepared, solved.engine)
+    found += (*_scales(prepared), *_towers(prepared, solved.engine))
     found += _crowded(question)
     found += _uncaptured(solved)
     found += _pipeline(prepared, solved)
