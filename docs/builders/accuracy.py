@@ -38,6 +38,7 @@ FAMILIES = (
     "moe",
     "collective",
     "elementwise",
+    "recurrent",
 )
 
 

@@ -20,6 +20,7 @@ from planner.cost.kernels import (
     gemm_kinds,
     mla,
     moe,
+    recurrent,
 )
 from planner.cost.kernels.types import Constant, Variant
 
@@ -32,6 +33,7 @@ VARIANTS: Mapping[str, tuple[Variant, ...]] = {
     "moe": tuple(moe.MODEL.variants[f"{name}_bf16"] for name in moe.KERNELS),
     "collective": collective.VARIANTS,
     "elementwise": (elementwise.STREAM,),
+    "recurrent": tuple(recurrent.VARIANTS.values()),
 }
 """By family. Of blocks of experts one format stands for all, whose constants are the same."""
 _KINDS: Mapping[str, Mapping[str, Any]] = {

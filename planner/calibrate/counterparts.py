@@ -57,6 +57,7 @@ SIZES: Mapping[str, Sizes] = {
         lambda s: (s.tokens, s.hidden, s.intermediate, s.top_k, s.gated),
         alike=lambda s: (s.pairs, s.touched),
     ),
+    "recurrent": Sizes(lambda s: (s.steps, s.pieces, s.states, s.moved_bytes)),
     "collective": Sizes(lambda s: (s.ranks, s.eager), lambda s: s.bytes, protocol=("copied",)),
 }
 """By family; streaming kernels have no shape to meet again."""

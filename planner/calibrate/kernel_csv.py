@@ -21,6 +21,7 @@ from planner.cost.kernels.attention import AttentionShape
 from planner.cost.kernels.collective import CollectiveShape
 from planner.cost.kernels.elementwise import ElementwiseShape
 from planner.cost.kernels.gemm import GemmShape
+from planner.cost.kernels.recurrent import RecurrentShape
 from planner.errors import Fault, SpecError, Where
 from planner.registry import nearest
 
@@ -30,6 +31,7 @@ SHAPES: dict[str, type[Any]] = {
     "attention_decode": AttentionShape,
     "collective": CollectiveShape,
     "elementwise": ElementwiseShape,
+    "recurrent": RecurrentShape,
 }
 """Families whose shapes a plain row of numbers can say."""
 CELL = ("family", "variant", "gpu", "engine")

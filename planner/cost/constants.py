@@ -22,6 +22,7 @@ from planner.cost.kernels import (
     elementwise,
     gemm,
     moe,
+    recurrent,
 )
 from planner.cost.kernels.all_reduce import SYMMETRIC
 from planner.cost.kernels.mla import MlaShape
@@ -134,6 +135,12 @@ class Constants:
         if kernel in moe.KERNELS:
             own += [f"{kernel}_{kind}" for kind in moe.as_wide(fits[0]) if kind not in fits]
         return self._find(moe.MODEL, [*own, *(name for name in names if name not in own)])
+
+    def recurrent(self, variants: Sequence[str]) -> Fitted:
+        """Constants of kernels that carry a state, those named first wherever they were measured:
+        another kernel's are further off than another GPU's.
+        """
+        return self._find(recurrent.MODEL, *((each,) for each in variants))
 
     def elementwise(self) -> Fitted:
         """Constants of kernels that stream tensors through."""

@@ -31,6 +31,7 @@ from planner.cost.parts import (
     walked_rows,
 )
 from planner.cost.products import Product, as_run, is_product, product, unfitted
+from planner.cost.recurrent import recurrent_part
 from planner.cost.types import Device
 from planner.dtypes import bytes_per_element
 from planner.graph.types import Node
@@ -128,14 +129,14 @@ class CalibratedEstimator:
         if found := routed(node, site, kernel.name, self.constants, joined):
             return self._routed(found, overlaps=kernel.overlaps)
         if is_product(type(node.op)):
-            return self._once(((node, site),), self._product)
+            return self._once(((node, site),), lambda nodes: self._gemm(product(*nodes[0])))
         if isinstance(node.op, AttentionScores):
             return self._attention(node.op, site, kernel)
         if isinstance(node.op, LatentScores):
             return self._latent_attention(node.op, site, kernel)
-        if isinstance(node.op, Collective):
-            return self._once(((node, site),), self._collective, kernel.name, int(kernel.overlaps))
-        return self._send(node.op, site) if isinstance(node.op, Send) else None
+        if isinstance(node.op, Collective | Send):
+            return self._once(((node, site),), self._message, kernel.name, int(kernel.overlaps))
+        return recurrent_part(node.op, site, kernel.name, self.constants, self._time)
 
     def _once(self, nodes: Places, make: Callable[..., Part], *how: str | int | None) -> Part:
         """A part that depends on its nodes and a kernel's name, for all groups that hold them."""
@@ -144,10 +145,6 @@ class CalibratedEstimator:
         if key not in self._parts:
             self._parts[key] = nodes, make(nodes, *how)
         return self._parts[key][1]
-
-    def _product(self, nodes: Places) -> Part:
-        """A GEMM that is no projection."""
-        return self._gemm(product(*nodes[0]))
 
     def _linear(self, merged: Places) -> Part:
         """Projections of one input as one GEMM. Operands narrower than 16 bit come in quantised."""
@@ -227,8 +224,10 @@ class CalibratedEstimator:
         shape = ElementwiseShape(2 * size, size, tokens)
         return self._time(elementwise.MODEL, self.constants.elementwise(), shape, taken_off=True)
 
-    def _collective(self, nodes: Places, name: str | None, overlaps: int) -> Part:
+    def _message(self, nodes: Places, name: str | None, overlaps: int) -> Part:
         op, site = nodes[0][0].op, nodes[0][1]
+        if isinstance(op, Send):
+            return self._send(op, site)
         assert isinstance(op, Collective)
         fitted = self.constants.collective(op.library, name)
         shape = CollectiveShape(as_float(op.message_bytes(site)), float(op.ranks))

@@ -19,7 +19,7 @@ from planner.ops.collective import Collective, Send
 from planner.ops.heads import Heads
 from planner.ops.latent_attention import LatentScores
 from planner.ops.linear import Linear
-from planner.ops.recurrent import Stateful
+from planner.ops.recurrent import CausalConv1d, LinearAttention, Stateful
 from planner.ops.types import OpClass, Operator, SequenceGroup, Site
 from planner.records import dataclass
 
@@ -127,7 +127,16 @@ def walked_rows(nodes: Sequence[tuple[Node, Site]]) -> Number:
     return maximum(*(as_float(site.load.elements(shape[:-1])) for shape in shapes), *pieces)
 
 
-_MAIN = (*ROUTED, Linear, AttentionScores, LatentScores, Collective, Send)
+_MAIN = (
+    *ROUTED,
+    Linear,
+    AttentionScores,
+    LatentScores,
+    Collective,
+    Send,
+    CausalConv1d,
+    LinearAttention,
+)
 _mains: dict[type[Operator], bool] = {}
 
 

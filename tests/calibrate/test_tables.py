@@ -11,7 +11,7 @@ from calibrate_samples import gemm_shapes, gemm_times, write_gemms
 from pyarrow import parquet
 
 from planner.calibrate import aiconfigurator
-from planner.calibrate.families import collective, family, moe
+from planner.calibrate.families import collective, family, moe, recurrent
 from planner.calibrate.families.gemm import tables
 from planner.calibrate.types import Pick
 from planner.cost.kernels.gemm import GemmShape
@@ -170,3 +170,41 @@ def test_an_all_reduce_that_was_rewritten_is_read_from_before_as_well(tmp_path):
     assert [rows.source for rows in of_vllm if rows.version == "0.5.10"] == [
         "h200_sxm/comm/sglang/0.5.10/custom_allreduce_perf.parquet"
     ]
+
+
+def gdn_row(source: str, tokens: int, heads: int, latency: float) -> dict[str, object]:
+    return {
+        "device": "NVIDIA B200",
+        "kernel_source": source,
+        "batch_size": 1,
+        "seq_len": tokens,
+        "num_k_heads": heads // 4,
+        "head_k_dim": 128,
+        "num_v_heads": heads,
+        "head_v_dim": 128,
+        "d_conv": 4,
+        "latency": latency,
+    }
+
+
+def test_kernels_with_a_state_are_read_by_what_they_walk_and_move(tmp_path):
+    """16 heads, 4 of keys: prompts of 130 tokens are 3 chunks; decoded, the state is moved twice.
+    Rows of one token as a prompt are kept out, and so are convolutions whose time does not depend
+    on channels.
+    """
+    place = tmp_path / "b200_sxm" / "linear_attention" / "sglang" / "0.5.14"
+    place.mkdir(parents=True)
+    found = [
+        gdn_row("chunk_gated_delta_rule", 130, 16, 0.05),
+        gdn_row("chunk_gated_delta_rule", 1, 16, 0.02),
+        gdn_row("fused_recurrent_gated_delta_rule_packed_decode", 1, 16, 0.004),
+        *(gdn_row("causal_conv1d_fn", 8192, heads, 0.03) for heads in (16, 64)),
+    ]
+    parquet.write_table(pa.Table.from_pylist(found), place / "gdn_perf.parquet")
+    rows = {each.variant: each for each in recurrent.tables(tmp_path, Pick())}
+    assert [*rows] == ["conv_prompts", "delta_chunks", "delta_steps"]
+    chunks, steps = rows["delta_chunks"], rows["delta_steps"]
+    assert sorted(chunks.shape.steps[chunks.kept]) == [3]
+    assert chunks.flags["another-kernel"] == 1
+    assert steps.shape.moved_bytes == pytest.approx([10_304 + 2 * 2**20])
+    assert "number of channels" in rows["conv_prompts"].rejected
