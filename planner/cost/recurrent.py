@@ -41,17 +41,17 @@ def recurrent_part(
     site: Site,
     kernel: str | None,
     constants: Constants,
-    time: Callable[[KernelModel[Any], Fitted, RecurrentShape], Number],
+    price: Callable[[KernelModel[Any], Fitted, RecurrentShape], Number],
 ) -> Part | None:
-    """A step's part of a group, by what ``time`` takes a shape to take; None of kernels that no
-    table times.
+    """An operator's part of a group; None of kernels that no table times. ``price`` gives the
+    seconds of a shape.
     """
     time_s: Number = 0.0
     moved: Number = 0.0
     fitted: Fitted | None = None
     for variants, shape in recurrent_shapes(op, site, kernel):
         fitted = constants.recurrent(variants)
-        time_s = time_s + time(MODEL, fitted, shape)
+        time_s = time_s + price(MODEL, fitted, shape)
         moved = moved + shape.moved_bytes + shape.handed_bytes
     if fitted is None:
         return None

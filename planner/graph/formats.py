@@ -19,7 +19,7 @@ from planner.spec.types import (
     layer_numbers,
 )
 
-_STATIC = ("fp8", "fp8")
+STATIC = ("fp8", "fp8")
 """The pair whose activations may have one scale for all; blocks have theirs by 128 elements."""
 _CACHE_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "nvfp4")
 
@@ -75,7 +75,7 @@ def asked(deployment: DeploymentSpec, model: ModelSpec, gpu: GpuSpec) -> Asked:
         raise SpecError(faults)
     found = Asked(rules.pair, wide, cache, tuple(modules))
     scales = mine.scales or (own and made.scales) or found.scales
-    return replace(found, scales=scales) if _STATIC in found.pairs else found
+    return replace(found, scales=scales) if STATIC in found.pairs else found
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from planner.dtypes import is_quantized
 from planner.errors import Fault, SpecError
-from planner.graph.formats import Asked
+from planner.graph.formats import STATIC, Asked
 from planner.graph.modules import Pair, Runs, Scheme
 from planner.graph.types import ModelGraph
 from planner.ops.types import Formats
@@ -110,7 +110,7 @@ class _Running:
             self.faults.append(self.place.fault(message, hint))
         states = self.engine.states
         formats = Formats(weights, matmul, self.asked.wide, cache, states=states)
-        if weights == matmul == "fp8":
+        if (weights, matmul) == STATIC:
             formats = replace(formats, scales=self.asked.scales)
         if rule:
             formats = replace(

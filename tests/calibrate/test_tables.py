@@ -190,7 +190,7 @@ def gdn_row(source: str, tokens: int, heads: int, latency: float) -> dict[str, o
 def test_kernels_with_a_state_are_read_by_what_they_walk_and_move(tmp_path):
     """16 heads, 4 of keys: prompts of 130 tokens are 3 chunks; decoded, the state is moved twice.
     Rows of one token as a prompt are kept out, and so are convolutions whose time does not depend
-    on channels.
+    on channels, and kernels that nobody described.
     """
     place = tmp_path / "b200_sxm" / "linear_attention" / "sglang" / "0.5.14"
     place.mkdir(parents=True)
@@ -198,6 +198,7 @@ def test_kernels_with_a_state_are_read_by_what_they_walk_and_move(tmp_path):
         gdn_row("chunk_gated_delta_rule", 130, 16, 0.05),
         gdn_row("chunk_gated_delta_rule", 1, 16, 0.02),
         gdn_row("fused_recurrent_gated_delta_rule_packed_decode", 1, 16, 0.004),
+        gdn_row("a_kernel_of_tomorrow", 130, 16, 0.01),
         *(gdn_row("causal_conv1d_fn", 8192, heads, 0.03) for heads in (16, 64)),
     ]
     parquet.write_table(pa.Table.from_pylist(found), place / "gdn_perf.parquet")

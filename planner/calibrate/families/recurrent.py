@@ -40,6 +40,8 @@ VARIANTS = {
     "causal_conv1d_update": CONV_STEPS,
 }
 """Our variant by the table's `kernel_source`."""
+_DECODING = frozenset({STEPS, CONV_STEPS})
+"""Variants whose sequences add one token each."""
 _WIDE = Formats("bf16", "bf16", "bf16", "bf16")
 _SIDES = ("num_k_heads", "head_k_dim", "num_v_heads", "head_v_dim", "d_conv")
 _WIDER, _ALIKE = 2, 1.25
@@ -48,11 +50,11 @@ _KEYS = ("batch_size", "seq_len", *_SIDES)
 
 
 def tables(root: Path, pick: Pick) -> Iterator[Rows]:
-    """Every kernel of the newest table of each GPU and engine."""
+    """Every kernel that is known of the newest table of each GPU and engine."""
     for table in aiconfigurator.newest(root, "linear_attention", "gdn_perf", pick):
         columns = aiconfigurator.read(table, ["kernel_source", *_KEYS])
-        names = np.array([VARIANTS[each] for each in columns["kernel_source"]])
-        for name in sorted(set(names.tolist())):
+        names = np.array([VARIANTS.get(each, "") for each in columns["kernel_source"]])
+        for name in sorted(set(names.tolist()) - {""}):
             mine = {key: column[names == name] for key, column in columns.items()}
             yield _rows(table, name, mine)
 
@@ -68,7 +70,7 @@ def _rows(table: Table, name: str, columns: Columns) -> Rows:
     found["foreign"] = columns["foreign"][merged.first]
     gpu = gpu_device(table.gpu)
     found["l2-hot"] = shape.moved_bytes < gpu.l2_bytes
-    found["another-kernel"] = _one_token(name, first["seq_len"])
+    found["another-kernel"] = _decoded(name, first["seq_len"])
     made = rows(("recurrent", name), table, shape, merged.time_s, found)
     return dataclasses.replace(made, merged=merged.repeats, rejected=_rejection(first, made))
 
@@ -88,9 +90,9 @@ def _rejection(columns: Columns, made: Rows) -> str:
     return "as long for any number of channels: it was not run with those that it names"
 
 
-def _one_token(name: str, tokens: Floats) -> Mask:
+def _decoded(name: str, tokens: Floats) -> Mask:
     """Prompts of one token, which engines decode."""
-    mask: Mask = (tokens == 1) & (name not in {STEPS, CONV_STEPS})
+    mask: Mask = (tokens == 1) & (name not in _DECODING)
     return mask
 
 
@@ -102,8 +104,7 @@ def _shape(name: str, columns: Columns) -> RecurrentShape:
     for each in np.unique(sides, axis=0):
         here = (sides == each).all(axis=1)
         op, widths = _operator(name, dict(zip(_SIDES, each.tolist(), strict=True)))
-        tokens = columns["seq_len"][here] if name not in {STEPS, CONV_STEPS} else 1
-        past = 1 if name in {STEPS, CONV_STEPS} else 0
+        tokens, past = (1, 1) if name in _DECODING else (columns["seq_len"][here], 0)
         group = SequenceGroup(columns["batch_size"][here], tokens, tokens + past)
         found = recurrent_shape(op, _site(op, widths), group)
         for field, values in parts.items():

@@ -52,7 +52,7 @@ class RecurrentShape:
     """What a kernel walks and moves; arrays or numbers."""
 
     steps: Number
-    """Chunks of the longest sequence; of a convolution its tokens."""
+    """Chunks of the longest sequence; convolutions wait for none."""
     pieces: Number
     """Chunks of all heads and sequences; of a convolution rows."""
     states: Number
